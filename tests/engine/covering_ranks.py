@@ -1,0 +1,63 @@
+"""One of two ranks that goes through many cases in one process: starting two processes for each case takes too long.
+
+`python covering_ranks.py FOLDER RANK` takes the cases and their ports from FOLDER/cases.json; rank 0 leaves each case's
+events in FOLDER/<number>.jsonl.
+"""
+
+import gc
+import json
+import os
+import sys
+import time
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch.distributed as dist
+
+from jobs.contract.errors import Diverged
+from jobs.contract.events import Finished
+from jobs.contract.spec import TrainSpec
+from jobs.contract.states import Outcome
+from workers.engine import run as engine_run
+from workers.engine.parallel import Rank
+from workers.engine.report import Report
+from workers.engine.stream import EventStream
+
+_load = engine_run.load_dataset
+
+
+@cache
+def load_small(*arguments: Any) -> Any:
+    """The data set, read once and with little to evaluate."""
+    dataset = _load(*arguments)
+    whole = dataset.evaluation
+    labels = None if whole.labels is None else whole.labels[:16]
+    return replace(dataset, evaluation=replace(whole, samples=whole.samples[:16], labels=labels))
+
+
+def main(folder: Path, rank: int) -> None:
+    """Take every case in turn."""
+    engine_run.load_dataset = load_small
+    os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+    for number, (port, case) in enumerate(json.loads((folder / "cases.json").read_text())):
+        os.environ["MASTER_PORT"] = str(port)
+        report = Report(EventStream.on_file(folder / f"{number}.jsonl") if rank == 0 else None)
+        outcome = _end_of(TrainSpec(**case), report, rank)
+        gc.collect()  # the model must go before its group
+        if dist.is_initialized():  # after an exception the engine leaves that to its process's end
+            dist.destroy_process_group()
+        report.emit(Finished(outcome=outcome, summary=report.summary))
+
+
+def _end_of(spec: TrainSpec, report: Report, rank: int) -> Outcome:
+    try:
+        engine_run.run(spec, report, Rank(rank, rank, 2), time.perf_counter())
+    except Diverged:
+        return Outcome.DIVERGED
+    return Outcome.SUCCEEDED
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,121 @@
+"""Command line: `run`, `estimate`, `describe` and `compare`; `rank` is what torchrun starts for each process of a run.
+
+Each command imports its room only after this process is tied to its parent: what a dead parent left behind must not
+spend seconds on imports first.
+"""
+
+import argparse
+import json
+import resource
+import signal
+import sys
+import time
+from pathlib import Path
+
+from jobs.contract.errors import PitwallError
+from workers.engine import death
+
+_LEAST_MEMORY_BYTES = 2**26  # enough to say what the rest does not suffice for
+STARTED_S = time.perf_counter()  # imports are counted from here
+
+
+def main() -> int:
+    """Run one command; returns the process's exit code."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is to be told yet: Ctrl-C just ends the process
+    arguments = _parse_arguments()
+    if arguments.command == "rank":
+        death.die_with_launcher()
+        return _rank(arguments)
+    death.die_with_supervisor()
+    commands = {"run": _run, "estimate": _estimate, "describe": _describe, "compare": _compare}
+    return commands[arguments.command](arguments)
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m workers.engine", description="Pitwall's training engine")
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="train as a spec says and report events as JSON lines")
+    run.add_argument("spec", type=Path, help="a JSON file")
+    run.add_argument("--events", type=Path, help="append events to this file instead of standard output")
+    run.add_argument("--artifacts", type=Path, metavar="DIR", help="write checkpoints and profiles into this folder")
+    run.add_argument("--resume", type=Path, metavar="CHECKPOINT", help="go on from this file")
+    run.add_argument("--memory-limit-bytes", type=_memory_limit, help="limit on the address space of each process")
+    estimate = commands.add_parser("estimate", help="print parameters, FLOPs and peak memory as JSON, without running")
+    estimate.add_argument("spec", type=Path, help="a JSON file")
+    compare = commands.add_parser("compare", help="print two runs side by side")
+    compare.add_argument("one", type=Path, metavar="A", help="a file of `run --events`")
+    compare.add_argument("other", type=Path, metavar="B")
+    describe = commands.add_parser("describe", help="print models, data sets, options, devices and rules as JSON")
+    describe.add_argument("--ceilings", action="store_true", help="measure each device's matmul and copy rates too")
+    rank = commands.add_parser("rank", help="one process of a distributed run (torchrun starts it)")
+    rank.add_argument("folder", type=Path)
+    return parser.parse_args()
+
+
+def _memory_limit(text: str) -> int:
+    limit = int(text)
+    if limit < _LEAST_MEMORY_BYTES:
+        raise argparse.ArgumentTypeError(f"must be at least {_LEAST_MEMORY_BYTES}: Python alone takes half of that")
+    return limit
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.memory_limit_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (arguments.memory_limit_bytes, arguments.memory_limit_bytes))
+    from workers.engine.attempt import run_attempt
+    from workers.engine.files import RunFiles
+
+    files = RunFiles(artifacts=_absolute(arguments.artifacts), resume=_absolute(arguments.resume))
+    return run_attempt(arguments.spec, arguments.events, STARTED_S, files)
+
+
+def _absolute(path: Path | None) -> Path | None:
+    return path.absolute() if path else None
+
+
+def _estimate(arguments: argparse.Namespace) -> int:
+    from workers.engine.attempt import read_spec
+
+    try:
+        spec = read_spec(arguments.spec)
+        from workers.engine.estimate import estimate_here  # torch comes with it, and a broken spec is told before
+
+        sys.stdout.write(estimate_here(spec).model_dump_json(indent=2) + "\n")
+    except PitwallError as error:
+        return _tell(error)
+    return 0
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    from workers.engine.compare import compare_files
+
+    try:
+        sys.stdout.write(compare_files(arguments.one, arguments.other))
+    except PitwallError as error:
+        return _tell(error)
+    return 0
+
+
+def _tell(error: PitwallError) -> int:
+    sys.stderr.write(f"{error}\n")
+    return error.exit_code
+
+
+def _describe(arguments: argparse.Namespace) -> int:
+    from workers.engine.describe import describe
+
+    json.dump(describe(with_ceilings=arguments.ceilings), sys.stdout, indent=2)
+    sys.stdout.write("\n")
+    return 0
+
+
+def _rank(arguments: argparse.Namespace) -> int:
+    from workers.engine.rank import run_rank
+
+    run_rank(arguments.folder, STARTED_S)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
