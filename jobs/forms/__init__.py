@@ -1,0 +1,21 @@
+"""What the browser sends, checked at the edge and turned into the contract's types."""
+
+from jobs.forms.act import ActForm
+from jobs.forms.compare import CompareQuery
+from jobs.forms.filters import JobFilter
+from jobs.forms.history import HistoryFilter
+from jobs.forms.queue import QueueForm
+from jobs.forms.small import PauseForm, ReasonForm, TokenForm
+from jobs.forms.spec_form import SpecForm
+
+__all__ = [
+    "ActForm",
+    "CompareQuery",
+    "HistoryFilter",
+    "JobFilter",
+    "PauseForm",
+    "QueueForm",
+    "ReasonForm",
+    "SpecForm",
+    "TokenForm",
+]

@@ -1,0 +1,45 @@
+"""One form makes one job, however often it is sent: a double click, a reload, two requests at once."""
+
+import hashlib
+from collections.abc import Callable
+
+from django.contrib.sessions.backends.base import SessionBase
+from django.db import transaction
+from django.http import HttpRequest
+
+from jobs.forms.spec_form import SpecForm
+from jobs.models import Job, User
+
+_KEY = "submitted_forms"
+_REMEMBERED = 50
+
+
+def submit_once(request: HttpRequest, owner: User, form: SpecForm, submit: Callable[[], Job]) -> tuple[Job, bool]:
+    """The form's job, and whether it is new. The same form with other content is another job.
+
+    The user's row is locked, so that of two requests at once the second finds what the first one made.
+    """
+    key = _fingerprint(form)
+    with transaction.atomic():
+        User.objects.select_for_update().get(pk=owner.pk)
+        made = _stored(request.session).get(key)
+        job = Job.objects.filter(pk=made, owner=owner).first() if made else None
+        if job:
+            return job, False
+        job = submit()
+        newest = list(_stored(request.session).items())[1 - _REMEMBERED :]
+        request.session[_KEY] = dict([*newest, (key, job.pk)])
+        request.session.save()
+    return job, True
+
+
+def _stored(session: SessionBase) -> dict[str, int]:
+    """What the session holds now, not what it held when this request began."""
+    stored: dict[str, int] = type(session)(session.session_key).get(_KEY, {})
+    return stored
+
+
+def _fingerprint(form: SpecForm) -> str:
+    data = form.cleaned_data
+    parts = [data["submission"].hex, data["job_name"], str(data["queue"].pk), str(data["team"].pk)]
+    return hashlib.sha256("\n".join([*parts, form.spec.model_dump_json()]).encode()).hexdigest()[:32]

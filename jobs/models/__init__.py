@@ -1,0 +1,28 @@
+"""What is stored: a noun per file."""
+
+from jobs.models.account import ApiToken, Membership, Team, User
+from jobs.models.attempt import Attempt
+from jobs.models.audit import AuditAction, AuditEntry
+from jobs.models.curve import CurveChunk
+from jobs.models.device import Device, DeviceUse
+from jobs.models.estimate import SpecEstimate
+from jobs.models.job import Job
+from jobs.models.queue import Queue
+from jobs.models.worker import Worker
+
+__all__ = [
+    "ApiToken",
+    "Attempt",
+    "AuditAction",
+    "AuditEntry",
+    "CurveChunk",
+    "Device",
+    "DeviceUse",
+    "Job",
+    "Membership",
+    "Queue",
+    "SpecEstimate",
+    "Team",
+    "User",
+    "Worker",
+]

@@ -1,0 +1,126 @@
+"""A job: one training specification that a team asked for, and where it stands."""
+
+import time
+
+from django.conf import settings
+from django.db import models
+from django.db.models.fields.json import KT
+from django.db.models.functions import Cast
+from django.utils.translation import gettext_lazy as _
+
+from jobs.contract.spec import TrainSpec
+from jobs.contract.states import ENDED_STATES, LIVE_STATES, Outcome, State
+
+# Labels stand here, not in the contract: they are the web's words for its states.
+STATE_LABELS = {
+    State.QUEUED: _("Queued"),
+    State.STARTING: _("Starting"),
+    State.RUNNING: _("Running"),
+    State.SUCCEEDED: _("Succeeded"),
+    State.FAILED: _("Failed"),
+    State.OUT_OF_MEMORY: _("Out of memory"),
+    State.DIVERGED: _("Diverged"),
+    State.TIMED_OUT: _("Timed out"),
+    State.CANCELLED: _("Cancelled"),
+    State.LOST: _("Lost"),
+}
+STATE_CHOICES = [(state.value, label) for state, label in STATE_LABELS.items()]
+OUTCOME_CHOICES = [(outcome.value, STATE_LABELS[State(outcome.value)]) for outcome in Outcome]
+
+
+class Origin(models.TextChoices):
+    """Where a job's run was made."""
+
+    SUBMITTED = "submitted", _("Submitted here")
+    IMPORTED = "imported", _("Imported")
+
+
+class Job(models.Model):
+    """What was asked for. Its state changes only by guarded updates in `jobs.services`; `fence` names the owner."""
+
+    team = models.ForeignKey("Team", on_delete=models.PROTECT, related_name="jobs")
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="jobs")
+    queue = models.ForeignKey("Queue", on_delete=models.PROTECT, related_name="jobs")
+    name = models.CharField(_("name"), max_length=200, blank=True)
+    spec = models.JSONField()
+
+    state = models.CharField(max_length=20, choices=STATE_CHOICES, default=State.QUEUED.value)
+    outcome = models.CharField(max_length=20, choices=OUTCOME_CHOICES, null=True, blank=True)  # noqa: DJ001 null: not ended
+    priority = models.SmallIntegerField(_("priority"), default=0)
+    # Its place among jobs of the same priority, lowest first: the time when it was queued, until somebody moves it.
+    order_key = models.FloatField(default=time.time)
+    # What the claim asks of the spec, told by the database itself so that it cannot differ from the spec.
+    device_kind = models.GeneratedField(
+        expression=KT("spec__device"), output_field=models.CharField(max_length=10), db_persist=True
+    )
+    num_devices = models.GeneratedField(
+        expression=Cast(KT("spec__num_devices"), models.IntegerField()),
+        output_field=models.IntegerField(),
+        db_persist=True,
+    )
+    fence = models.PositiveBigIntegerField(default=0)
+    max_attempts = models.PositiveSmallIntegerField(default=3)
+    last_attempt = models.ForeignKey("Attempt", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+
+    cancel_requested_at = models.DateTimeField(null=True, blank=True)
+    cancel_requested_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    cancel_reason = models.CharField(max_length=500, blank=True)
+
+    origin = models.CharField(max_length=10, choices=Origin.choices, default=Origin.SUBMITTED)
+    imported_sha256 = models.CharField(max_length=64, blank=True)  # of the result file, so that it comes in once
+
+    created_at = models.DateTimeField(auto_now_add=True)
+    queued_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("job")
+        verbose_name_plural = _("jobs")
+        ordering = ["-id"]
+        indexes = [
+            models.Index(fields=["team", "-id"], name="job_by_team"),
+            # The line of all queues, and that of one, so that the next job is found without sorting those that wait.
+            models.Index(fields=["state", "-priority", "order_key", "id"], name="job_by_turn"),
+            models.Index(fields=["state", "queue", "-priority", "order_key", "id"], name="job_by_line"),
+            # Holds all that the live pages count, so that they read no row of a job.
+            models.Index(
+                fields=["state", "queue", "queued_at", "team", "fence", "cancel_requested_at"], name="job_by_queue"
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["team", "imported_sha256"],
+                condition=~models.Q(imported_sha256=""),
+                name="one_job_per_imported_file",
+            ),
+            models.CheckConstraint(
+                name="outcome_exactly_when_ended",
+                condition=models.Q(outcome__isnull=True, state__in=["queued", "starting", "running"])
+                | models.Q(outcome__isnull=False, state=models.F("outcome")),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"#{self.pk} {self.title}"
+
+    @property
+    def title(self) -> str:
+        """Its name, or what it does."""
+        return self.name or f"{self.spec['model']} / {self.spec['dataset']}"
+
+    @property
+    def train_spec(self) -> TrainSpec:
+        """The stored spec as the contract's type."""
+        return TrainSpec.model_validate(self.spec)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether an attempt owns it now."""
+        return self.state in LIVE_STATES
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its outcome is known."""
+        return self.state in ENDED_STATES

@@ -1,0 +1,83 @@
+"""The audit trail as people read it: who, what in words, on what, why, when."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import QuerySet
+from django.utils.functional import Promise
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from jobs.models import AuditAction, AuditEntry, Job, User
+from jobs.selectors.jobs import teams_of
+
+PAGE_SIZE = 50
+
+_SENTENCES: dict[str, str | Promise] = {
+    AuditAction.CANCEL: _("cancelled it"),
+    AuditAction.REQUEUE: _("queued it again"),
+    AuditAction.CLONE: _("made it as a copy of #%(source)s"),
+    AuditAction.PRIORITY: _("changed the priority from %(before)s to %(after)s"),
+    AuditAction.REORDER: _("moved it from place %(before)s to place %(after)s"),
+    AuditAction.MOVE: _("moved it from the queue “%(before)s” to “%(after)s”"),
+    AuditAction.TIME_LIMIT: _("changed the time limit from %(before)s to %(after)s"),
+    AuditAction.PAUSE: _("paused it"),
+    AuditAction.RESUME: _("resumed it"),
+    AuditAction.LIMITS: _("changed its settings: %(changes)s"),
+    AuditAction.DRAIN: _("drained it"),
+    AuditAction.UNDRAIN: _("let it take jobs again"),
+    AuditAction.FORGET: _("took it off the pages"),
+    AuditAction.QUARANTINE: _("took it out of service"),
+    AuditAction.RELEASE: _("put it back into service"),
+}
+
+
+@dataclass(frozen=True)
+class AuditLine:
+    """One entry and what it says."""
+
+    entry: AuditEntry
+    text: str  # goes on after the actor's name
+
+
+@dataclass(frozen=True)
+class AuditPage:
+    """One page by key: the next one begins below `older`, None on the last."""
+
+    lines: list[AuditLine]
+    older: int | None
+
+
+def visible_entries(user: User) -> QuerySet[AuditEntry]:
+    """What was done to the jobs of the user's teams, newest first; for staff everything."""
+    entries = AuditEntry.objects.order_by("-pk")
+    return entries if user.is_staff else entries.filter(job__team__in=teams_of(user))
+
+
+def history_of(job: Job) -> list[AuditLine]:
+    """What people did to a job, newest first; no more than a page of it."""
+    return [audit_line(entry) for entry in AuditEntry.objects.filter(job=job)[:PAGE_SIZE]]
+
+
+def page_of_entries(entries: QuerySet[AuditEntry], before: int | None = None, limit: int = PAGE_SIZE) -> AuditPage:
+    """The newest entries, or with `before` those that are older than that one."""
+    if before is not None:
+        entries = entries.filter(pk__lt=before)
+    rows = list(entries[: limit + 1])
+    older = rows[limit - 1].pk if len(rows) > limit else None
+    return AuditPage([audit_line(entry) for entry in rows[:limit]], older)
+
+
+def audit_line(entry: AuditEntry) -> AuditLine:
+    """The entry in the reader's language."""
+    return AuditLine(entry, str(_SENTENCES[entry.action]) % _readable(entry.detail))
+
+
+def _readable(detail: dict[str, Any]) -> dict[str, Any]:
+    return {name: _in_words(value) for name, value in detail.items()}
+
+
+def _in_words(value: Any) -> Any:
+    if value is None:
+        return gettext("none")
+    return f"{value:g}" if isinstance(value, float) else value

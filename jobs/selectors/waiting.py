@@ -1,0 +1,189 @@
+"""What a queued job waits for, in words."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.utils import timezone
+from django.utils.translation import gettext, ngettext
+
+from jobs.contract.findings import Finding
+from jobs.contract.rules import check, refusals, resolve_device_kind
+from jobs.contract.spec import DeviceKind
+from jobs.contract.states import State
+from jobs.messages import translate
+from jobs.models import Device, Job, Queue, Worker
+from jobs.selectors.durations import measured_durations, remaining_s
+from jobs.selectors.fleet import with_devices
+from jobs.selectors.hosts import online_workers
+from jobs.selectors.line import ahead_of, count_up_to, waiting_in
+from jobs.selectors.turns import devices_needed, is_full, num_wanted, users_at_their_limit
+
+
+def waiting_for(job: Job) -> str:
+    """Why a queued job does not run yet, as a sentence; empty for every other job."""
+    if job.state != State.QUEUED:
+        return ""
+    if job.queue.is_paused:
+        return _paused(job.queue)
+    workers = list(with_devices(online_workers().filter(queues=job.queue)))
+    if not workers:
+        return gettext("No worker that serves the queue “%(queue)s” is online.") % {"queue": job.queue.name}
+    if all(worker.is_draining for worker in workers):
+        return gettext("Every worker of the queue “%(queue)s” is draining and takes no new jobs.") % {
+            "queue": job.queue.name
+        }
+    return _limit(job) or _obstacle(job, [worker for worker in workers if not worker.is_draining])
+
+
+def _paused(queue: Queue) -> str:
+    places = {
+        "queue": queue.name,
+        "reason": queue.pause_reason,
+        "who": queue.paused_by.get_username() if queue.paused_by else "",
+    }
+    if queue.paused_by and queue.pause_reason:
+        return gettext("The queue “%(queue)s” was paused by %(who)s: %(reason)s") % places
+    if queue.pause_reason:
+        return gettext("The queue “%(queue)s” is paused: %(reason)s") % places
+    return gettext("The queue “%(queue)s” is paused.") % places
+
+
+def _limit(job: Job) -> str:
+    """Which of its queue's limits keeps the job waiting; empty where none does."""
+    queue = job.queue
+    if is_full(queue):
+        return ngettext(
+            "The queue “%(queue)s” runs at most %(count)s job at once.",
+            "The queue “%(queue)s” runs at most %(count)s jobs at once.",
+            queue.max_running or 0,
+        ) % {"queue": queue.name, "count": queue.max_running}
+    if job.owner_id in users_at_their_limit(queue):
+        return ngettext(
+            "The queue “%(queue)s” runs at most %(count)s job of each user at once.",
+            "The queue “%(queue)s” runs at most %(count)s jobs of each user at once.",
+            queue.max_running_per_user or 0,
+        ) % {"queue": queue.name, "count": queue.max_running_per_user}
+    return ""
+
+
+def _obstacle(job: Job, workers: list[Worker]) -> str:
+    """What stands between the job and the workers that would take it."""
+    answers = [(worker, _refusals(job, worker)) for worker in workers]
+    able = [worker for worker, refused in answers if not refused]
+    if not able:
+        return gettext("No online worker of the queue “%(queue)s” can run it: %(why)s") % {
+            "queue": job.queue.name,
+            "why": translate(answers[0][1][0]),
+        }
+    num_ahead = count_up_to(waiting_in(job.queue_id).filter(ahead_of(job)))
+    if num_ahead:
+        return ngettext(
+            "%(count)s job is ahead of it in the queue “%(queue)s”.",
+            "%(count)s jobs are ahead of it in the queue “%(queue)s”.",
+            num_ahead,
+        ) % {"count": num_ahead, "queue": job.queue.name}
+    if any(_has_room(job, worker) for worker in able):
+        return gettext("It is next in line; a worker is about to take it.")
+    return _busy(job, able)
+
+
+def _refusals(job: Job, worker: Worker) -> list[Finding]:
+    return refusals(check(job.train_spec, worker.host_facts, worker.host_catalog))
+
+
+def _has_room(job: Job, worker: Worker) -> bool:
+    free = [device for device in worker.devices.all() if device.attempt_id is None and device.is_in_service]
+    return devices_needed(job.train_spec, worker.host_facts, free) is not None
+
+
+def _busy(job: Job, workers: list[Worker]) -> str:
+    """What the job lacks on the host that has it first, and which jobs there end when."""
+    attempts = {
+        device.attempt.pk: device.attempt for each in workers for device in each.devices.all() if device.attempt
+    }
+    left = remaining_s(attempts.values(), measured_durations(), timezone.now())
+    lacks = [_lack(job, worker, left) for worker in workers]
+    enough = [lack for lack in lacks if len(lack.devices) >= lack.num_wanted]
+    if not enough:
+        return gettext("It is next in line, but %(host)s has too few devices in service.") % {
+            "host": workers[0].hostname
+        }
+    return min(enough, key=lambda lack: (lack.ready_in_s, lack.num_missing)).in_words()
+
+
+@dataclass(frozen=True)
+class _Lack:
+    """What a job lacks on one host: the devices in service of its kind there, and when each is free."""
+
+    host: str
+    devices: list[Device]
+    num_wanted: int
+    left: Mapping[int, float | None]  # seconds until attempts end, by their ids
+
+    @property
+    def num_missing(self) -> int:
+        return self.num_wanted - sum(device.attempt_id is None for device in self.devices)
+
+    @property
+    def ready_in_s(self) -> float:
+        return sorted(_free_in_s(device, self.left) for device in self.devices)[self.num_wanted - 1]
+
+    def in_words(self) -> str:
+        """Such as "2 GPUs with 80 GB of apex-01: 1 free, job 118 ends in about 6 min"."""
+        num_free = self.num_wanted - self.num_missing
+        parts = [gettext("%(count)s free") % {"count": num_free}] if self.num_wanted > 1 else []
+        return gettext("It is next in line and needs %(devices)s of %(host)s: %(parts)s.") % {
+            "devices": self._needed(),
+            "host": self.host,
+            "parts": ", ".join([*parts, *self._ends()]),
+        }
+
+    def _needed(self) -> str:
+        if self.devices[0].kind == DeviceKind.CPU:
+            return gettext("the CPU")
+        memory = round(min(device.memory_bytes for device in self.devices) / 2**30)
+        places = {"count": self.num_wanted, "memory": memory}
+        return (
+            ngettext("%(count)s GPU with %(memory)s GB", "%(count)s GPUs with %(memory)s GB", self.num_wanted) % places
+        )
+
+    def _ends(self) -> list[str]:
+        """The jobs that have to end, those that end first."""
+        sentences: dict[int, str] = {}
+        held = [device for device in self.devices if device.attempt]
+        for device in sorted(held, key=lambda each: _free_in_s(each, self.left))[: self.num_missing]:
+            if device.attempt:
+                sentences[device.attempt.pk] = _end(device.attempt.job_id, self.left.get(device.attempt.pk))
+        return list(sentences.values())
+
+
+def _lack(job: Job, worker: Worker, left: Mapping[int, float | None]) -> _Lack:
+    spec = job.train_spec
+    kind = resolve_device_kind(spec, worker.host_facts)
+    devices = [device for device in worker.devices.all() if device.kind == kind and device.is_in_service]
+    return _Lack(worker.hostname, devices, num_wanted(spec, kind), left)
+
+
+def _free_in_s(device: Device, left: Mapping[int, float | None]) -> float:
+    if device.attempt_id is None:
+        return 0.0
+    remaining = left.get(device.attempt_id)
+    return math.inf if remaining is None else remaining
+
+
+def _end(job_id: int, left_s: float | None) -> str:
+    if left_s is None:
+        return gettext("job %(job)s runs") % {"job": job_id}
+    return gettext("job %(job)s ends in about %(time)s") % {"job": job_id, "time": about(left_s)}
+
+
+def about(seconds: float) -> str:
+    """A span of time as roughly as it is known."""
+    if seconds < 60:
+        return gettext("a minute")
+    if seconds < 90 * 60:
+        return gettext("%(minutes)s min") % {"minutes": round(seconds / 60)}
+    if seconds < 36 * 3600:
+        return gettext("%(hours)s h") % {"hours": round(seconds / 3600)}
+    return gettext("%(days)s days") % {"days": round(seconds / 86400)}

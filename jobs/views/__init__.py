@@ -1,0 +1,1 @@
+"""The pages: each view parses, calls a service or a selector, and renders."""

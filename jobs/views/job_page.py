@@ -1,0 +1,251 @@
+"""One job: what was asked, what happens, what came out."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET, require_POST
+
+from jobs.attempt_files import AttemptFiles
+from jobs.contract.findings import Finding
+from jobs.contract.metrics import Summary
+from jobs.contract.options import metadata
+from jobs.contract.spec import TrainSpec
+from jobs.figures import series_title
+from jobs.forms import ReasonForm
+from jobs.live import list_version, plain_series, read_open_jobs
+from jobs.messages import translate
+from jobs.models import Attempt, Job, Queue
+from jobs.selectors.audit import history_of
+from jobs.selectors.comparison import known_spec
+from jobs.selectors.curves import CurveView, new_chunks, read_curve, series_names, wall_before
+from jobs.selectors.jobs import may_change
+from jobs.selectors.starts import turn_of
+from jobs.selectors.waiting import waiting_for
+from jobs.services.actions import Act, Order, perform
+from jobs.services.errors import NotAllowed, NotPossible
+from jobs.views.access import person, visible_job
+from jobs.views.live import team_ids
+from jobs.views.log_text import read_log
+from jobs.views.rows import total_steps
+
+_MOST_POINTS = 4000
+_SPARK_POINTS = 160
+
+# The engine's phases in the reader's words.
+_PHASES = {
+    "launching": _("Starting its ranks"),
+    "importing": _("Importing libraries"),
+    "building": _("Building the model"),
+    "first_step": _("First step, with compilation"),
+    "training": _("Training"),
+    "evaluating": _("Evaluating"),
+    "measuring": _("Measuring the parts of a step"),
+}
+
+# The figures that stand on top of the page; the rest are in the table of measurements.
+_TILES = (
+    "steady_step_time_ms",
+    "samples_per_s",
+    "first_step_s",
+    "final_train_loss",
+    "final_eval_loss",
+    "eval_accuracy",
+    "peak_allocated_bytes",
+    "peak_rss_bytes",
+    "observed_dtype",
+)
+
+_TOLD_BY_THE_CURVE = ("final_train_loss", "steady_step_time_ms", "samples_per_s")
+
+
+@dataclass(frozen=True)
+class SpecRow:
+    """One option: what was asked for, and what it came to where that differs."""
+
+    name: str
+    label: str
+    unit: str
+    asked: Any
+    ran: Any
+    is_resolved: bool
+    is_default: bool
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One figure of the summary."""
+
+    name: str
+    label: str
+    value: Any
+
+
+@require_GET
+def job_detail(request: HttpRequest, pk: int) -> HttpResponse:
+    """The page of a job."""
+    return render(request, "jobs/job_detail.html", _context(request, visible_job(request, pk)))
+
+
+@require_GET
+def job_parts(request: HttpRequest, pk: int) -> HttpResponse:
+    """The parts of the page that change with the job's state."""
+    return job_changed(request, pk)
+
+
+def _context(request: HttpRequest, job: Job) -> dict[str, Any]:
+    attempt = job.last_attempt
+    measured = attempt.measured if attempt else Summary()
+    return {
+        "job": job,
+        "attempt": attempt,
+        "attempts": list(job.attempts.select_related("worker").order_by("-number")),
+        "tiles": _tiles(measured, has_ended=job.has_ended),
+        "measurements": _measurements(measured),
+        "spec_rows": _spec_rows(job),
+        "warnings": [translate(Finding.model_validate(item)) for item in attempt.findings] if attempt else [],
+        "waiting_for": waiting_for(job),
+        "turn": turn_of(job),
+        "total_steps": total_steps(job),
+        "global_batch": TrainSpec.model_validate(known_spec(job)).global_batch_size,
+        "phase_text": _phase_text(attempt),
+        "history": history_of(job),
+        "may_change": may_change(person(request), job),
+        "act_queues": Queue.objects.all(),
+        "cancel_form": ReasonForm(),
+        "version": list_version(read_open_jobs(), team_ids(person(request))),
+    }
+
+
+def _phase_text(attempt: Attempt | None) -> str:
+    phase = attempt.phase if attempt else ""
+    return str(_PHASES.get(phase, phase or _("Starting")))
+
+
+def _tiles(measured: Summary, *, has_ended: bool) -> list[Measurement]:
+    """What was measured; while it runs, places for what the curve can tell already."""
+    known = [tile for tile in _labelled(measured, _TILES) if tile.value is not None]
+    return known or ([] if has_ended else _labelled(measured, _TOLD_BY_THE_CURVE))
+
+
+def _measurements(measured: Summary) -> list[Measurement]:
+    return [tile for tile in _labelled(measured, tuple(Summary.model_fields)) if tile.value is not None]
+
+
+def _labelled(measured: Summary, names: tuple[str, ...]) -> list[Measurement]:
+    titles = {name: Summary.model_fields[name].title or name for name in names}
+    return [Measurement(name, gettext(title), getattr(measured, name)) for name, title in titles.items()]
+
+
+def _spec_rows(job: Job) -> list[SpecRow]:
+    asked, defaults = job.spec, TrainSpec().model_dump(mode="json")
+    ran = known_spec(job)
+    return [
+        SpecRow(
+            name=name,
+            label=gettext(field.title or name),
+            unit=gettext(metadata(field)["unit"]) if metadata(field).get("unit") else "",
+            asked=asked.get(name, defaults[name]),
+            ran=ran.get(name, defaults[name]),
+            is_resolved=asked.get(name, defaults[name]) != ran.get(name, defaults[name]),
+            is_default=ran.get(name, defaults[name]) == defaults[name],
+        )
+        for name, field in TrainSpec.model_fields.items()
+    ]
+
+
+@require_POST
+def job_cancel(request: HttpRequest, pk: int) -> HttpResponse:
+    """Ask for the end of a job; htmx gets the changed parts, so that the page stays where it is."""
+    _cancel(request, visible_job(request, pk), ReasonForm(request.POST))
+    return job_changed(request, pk) if request.headers.get("HX-Request") else redirect("job-detail", pk)
+
+
+def job_changed(request: HttpRequest, pk: int) -> HttpResponse:
+    """The parts of the page that change with the job's state, as it is now."""
+    return render(request, "jobs/_job_parts.html", _context(request, visible_job(request, pk)))
+
+
+def _cancel(request: HttpRequest, job: Job, form: ReasonForm) -> None:
+    if not form.is_valid():
+        messages.error(request, " ".join(str(text) for text in form.errors["reason"]))
+        return
+    try:
+        job = perform(person(request), job, Order(Act.CANCEL, form.cleaned_data["reason"]))
+    except (NotAllowed, NotPossible) as error:
+        messages.error(request, str(error))
+        return
+    done = gettext("Job #%(id)s is cancelled.") if job.has_ended else gettext("Job #%(id)s is being stopped.")
+    messages.success(request, done % {"id": job.pk})
+
+
+@require_GET
+def job_points(request: HttpRequest, pk: int) -> JsonResponse:
+    """The job's points: all of them thinned, or with `attempt` and `after` only the chunks stored since."""
+    attempt = visible_job(request, pk).last_attempt
+    if attempt is None:
+        return JsonResponse(
+            {"attempt": None, "sequence": -1, "series": {}, "titles": {}, "seams": [], "wall_before": 0}
+        )
+    after = request.GET.get("after", "")
+    if after.isdigit() and request.GET.get("attempt") == str(attempt.pk):
+        return JsonResponse(_points_after(attempt, int(after)))
+    return JsonResponse(_all_points(attempt, _SPARK_POINTS if "spark" in request.GET else _MOST_POINTS))
+
+
+def _all_points(attempt: Attempt, max_points: int) -> dict[str, Any]:
+    """The place in the line of chunks is read first: what is stored meanwhile comes twice, and the page drops it.
+
+    `wall_before` is what the page adds to the wall time of the points that it hears of later.
+    """
+    last = attempt.chunks.order_by("-sequence").values_list("sequence", flat=True).first()
+    names = series_names(attempt)
+    curves = {name: read_curve(attempt, name, max_points=max_points) for name in names}
+    return {
+        "attempt": attempt.pk,
+        "sequence": -1 if last is None else last,
+        "series": {name: _plain(curve) for name, curve in curves.items()},
+        "titles": {name: series_title(name) for name in names},
+        "seams": next((curve.seams for curve in curves.values()), []),
+        "wall_before": wall_before(attempt),
+    }
+
+
+def _points_after(attempt: Attempt, after: int) -> dict[str, Any]:
+    chunks = new_chunks({attempt.pk: after})
+    series: dict[str, dict[str, list[Any]]] = {}
+    for chunk in chunks:
+        for name, points in plain_series(chunk).items():
+            known = series.setdefault(name, {"step": [], "wall": [], "y": []})
+            for key, values in points.items():
+                known[key] += values
+    return {
+        "attempt": attempt.pk,
+        "sequence": chunks[-1].sequence if chunks else after,
+        "series": series,
+        "titles": {name: series_title(name) for name in series},
+    }
+
+
+def _plain(curve: CurveView) -> dict[str, list[Any]]:
+    return {"step": curve.x, "wall": _finite(curve.wall_s), "y": _finite(curve.y)}
+
+
+def _finite(values: list[float]) -> list[float | None]:
+    return [value if -float("inf") < value < float("inf") else None for value in values]
+
+
+@require_GET
+def job_log(request: HttpRequest, pk: int) -> JsonResponse:
+    """The end of the last attempt's log, or with `offset` what was written since."""
+    attempt = visible_job(request, pk).last_attempt
+    if attempt is None:
+        return JsonResponse({"attempt": None, "offset": 0, "text": "", "is_cut": False})
+    offset = request.GET.get("offset", "")
+    same = request.GET.get("attempt") == str(attempt.pk)
+    part = read_log(AttemptFiles(attempt.pk).log, int(offset) if same and offset.isdigit() else None)
+    return JsonResponse({"attempt": attempt.pk} | part.__dict__)
