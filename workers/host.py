@@ -1,0 +1,219 @@
+"""This host: who it is, what it has, and the loops that keep it known, relay lost wake-ups and reap lost jobs."""
+
+import contextlib
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+from django.conf import settings
+from django.db import Error, connections
+
+from jobs.attempt_files import AttemptFiles
+from jobs.contract.catalog import Catalog
+from jobs.contract.facts import HostFacts
+from jobs.logs import fields_of
+from jobs.models import Attempt, Device
+from jobs.selectors.turns import claimable_jobs
+from jobs.services import finish, wake, workers
+from jobs.services.claim import claim_next
+from jobs.timings import timings
+from workers.ceilings import CeilingWatch
+from workers.cleaning import Cleaner, supervisor_is_running
+from workers.engine_process import engine_command
+from workers.estimator import answer_one
+from workers.gpus import look_at_gpus
+from workers.identity import ATTEMPT_VARIABLE, attempt_mark, host_id, host_name
+from workers.samples import sample_devices
+from workers.steadiness import Steadiness
+
+logger = logging.getLogger(__name__)
+
+_CLEAN_S = 1.0
+_ESTIMATE_S = 0.5  # a person who fills in a form waits for it
+_OBSERVE_S = 0.2
+_DROP_S = 3600.0
+
+
+class Host:
+    """One per Celery worker process. Without a registration it claims nothing; the relay makes up for that."""
+
+    def __init__(self) -> None:
+        self.worker_id: int | None = None
+        self.stopping = threading.Event()
+        self._steadiness = Steadiness()
+        self._cleaner = Cleaner()
+        self._ceilings = CeilingWatch()
+        self._drop_at = 0.0
+
+    def start(self) -> None:
+        """Register in the background, then keep the loops going until `stop`."""
+        threading.Thread(target=self._live, name="host", daemon=True).start()
+
+    def stop(self) -> None:
+        """Let every observer return and say good-bye; running attempts go on without this worker."""
+        self.stopping.set()
+        self._ceilings.give_way()
+        if self.worker_id is not None:
+            with contextlib.suppress(Error):  # then its silence says the same, a little later
+                workers.say_goodbye(self.worker_id)
+
+    def take_one(self) -> subprocess.Popen[bytes] | None:
+        """Claim the next job and hand it to a supervisor; None where there is nothing to do here."""
+        if self.worker_id is None or self.stopping.is_set():
+            return None
+        self._ceilings.give_way()
+        self._look_at_gpus()
+        attempt = claim_next(self.worker_id)
+        self._ceilings.give_way()  # to the attempt, should a measurement have begun meanwhile
+        return start_supervisor(attempt) if attempt else None
+
+    def observe(self, supervisor: subprocess.Popen[bytes]) -> int | None:
+        """Wait for a supervisor's end, or return None within a second when this worker shuts down."""
+        connections.close_all()  # an observer may wait for hours
+        while not self.stopping.is_set():
+            try:
+                return supervisor.wait(timeout=_OBSERVE_S)
+            except subprocess.TimeoutExpired:
+                continue
+        return None
+
+    def observe_adopted(self, attempt_id: int) -> None:
+        """Wait for the end of an attempt that an earlier worker of this host started."""
+        attempt = Attempt.objects.get(pk=attempt_id)
+        connections.close_all()
+        while supervisor_is_running(attempt) and not self.stopping.wait(_OBSERVE_S):
+            continue
+
+    def _live(self) -> None:
+        while not self.stopping.is_set() and self._attempt_to(self._register) > 0:
+            self.stopping.wait(timings().retry_s)
+        actions = [self._beat_and_reap, self._relay, self._clean, self._look_at_gpus, self._estimate, self._sample]
+        if settings.ENVIRONMENT.measure_ceilings:
+            actions.append(self._measure_ceilings)
+        for action in actions:
+            threading.Thread(target=self._repeat, args=(action,), name=action.__name__, daemon=True).start()
+
+    def _repeat(self, action: Callable[[], float]) -> None:
+        while not self.stopping.wait(self._attempt_to(action)):
+            continue
+
+    def _attempt_to(self, action: Callable[[], float]) -> float:
+        """Do it; returns the seconds until it is due again, which is soon where the database could not be reached."""
+        try:
+            return action()
+        except Error as error:
+            logger.warning("the database cannot be reached: %s", error)
+            connections.close_all()
+            return timings().retry_s
+        except Exception:
+            # A host that lives by half would keep its devices and do nothing: better that it is started again.
+            logger.exception("%s failed; this worker ends", action.__name__)
+            os.kill(os.getpid(), signal.SIGTERM)
+            raise
+
+    def _register(self) -> float:
+        facts, catalog = describe_engine()
+        facts = facts.model_copy(update={"hostname": host_name()})
+        worker = workers.register_worker(host_id(), os.getpid(), settings.WORKER_QUEUES, facts, catalog)
+        self.worker_id = worker.pk
+        logger.info("registered as %s with %s", worker, ", ".join(device.name for device in facts.devices))
+        self._adopt()
+        return 0.0
+
+    def _adopt(self) -> None:
+        """Observe what an earlier worker of this host left running; where that fails only Celery's tools miss it."""
+        for attempt in Attempt.objects.filter(worker=self.worker_id, outcome=None):
+            wake.ask_to_observe(host_id(), attempt.pk)
+
+    def _beat_and_reap(self) -> float:
+        workers.beat(self._known_worker_id())
+        self._steadiness.note()
+        if self._steadiness.lasts_s >= timings().lease_s:
+            finish.reap_expired()
+        return timings().heartbeat_s
+
+    def _relay(self) -> float:
+        served = claimable_jobs().filter(queue__workers=self._known_worker_id())
+        for queue_name in set(served.order_by().values_list("queue__name", flat=True)[:1000]):
+            wake.wake(queue_name)
+        return timings().relay_s
+
+    def _clean(self) -> float:
+        self._cleaner.clean(self._known_worker_id())
+        return _CLEAN_S
+
+    def _estimate(self) -> float:
+        return 0.0 if answer_one(self._known_worker_id()) else _ESTIMATE_S
+
+    def _measure_ceilings(self) -> float:
+        return self._ceilings.look(self._known_worker_id())
+
+    def _look_at_gpus(self) -> float:
+        """Note on the rows of free GPUs whose processes are on them; the claim leaves those alone."""
+        if self._ceilings.is_measuring:  # then a process of ours is on them
+            return timings().heartbeat_s
+        unleased = Device.objects.filter(worker=self._known_worker_id(), kind="cuda", is_present=True, attempt=None)
+        devices = list(unleased)
+        used = look_at_gpus(devices)
+        for device in devices:
+            words = used.get(device.pk, "")
+            if words != device.foreign_use:
+                unleased.filter(pk=device.pk).update(foreign_use=words)
+        return timings().heartbeat_s
+
+    def _sample(self) -> float:
+        """What the devices are busy with, for the fleet's pages; a host that does not tell works as well."""
+        devices = Device.objects.filter(worker=self._known_worker_id(), is_present=True)
+        workers.record_samples(sample_devices(devices))
+        if time.monotonic() >= self._drop_at:
+            self._drop_at = time.monotonic() + _DROP_S
+            workers.drop_old_uses()
+        return timings().heartbeat_s
+
+    def _known_worker_id(self) -> int:
+        if self.worker_id is None:
+            raise RuntimeError("the host's loops run only after its registration")
+        return self.worker_id
+
+
+def start_supervisor(attempt: Attempt) -> subprocess.Popen[bytes] | None:
+    """Start the attempt's supervisor in a session of its own, so that it outlives this worker.
+
+    Where it cannot be started, as on a full disk, the attempt is lost at once: None.
+    """
+    files = AttemptFiles(attempt.pk)
+    try:
+        files.folder.mkdir(parents=True, exist_ok=True)
+        files.spec.write_text(json.dumps(attempt.job.spec))
+        with files.supervisor_log.open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "workers.supervisor", str(attempt.pk)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env=os.environ | {ATTEMPT_VARIABLE: attempt_mark(attempt.pk)},
+            )
+    except OSError as error:
+        logger.exception("the supervisor of %s could not be started", attempt, extra=fields_of(attempt))
+        finish.lose_attempt(attempt, f"The supervisor could not be started: {error}.", release_devices=True)
+        return None
+
+
+def describe_engine() -> tuple[HostFacts, Catalog]:
+    """What the engine says about this host, asked in a process of its own: a Celery worker never imports torch."""
+    result = subprocess.run([*engine_command(), "describe"], check=True, capture_output=True, timeout=300)
+    described = json.loads(result.stdout)
+    catalog = Catalog.model_validate(described["catalog"])
+    for problem in catalog.problems:
+        logger.warning("%s", problem)
+    return HostFacts.model_validate(described["facts"]), catalog
+
+
+host = Host()

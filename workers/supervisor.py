@@ -1,0 +1,237 @@
+"""One attempt: launch the engine, store what it says, keep the lease, obey a cancel, leave nothing behind.
+
+`python -m workers.supervisor ATTEMPT_ID`, started by the Celery worker in a session of its own, so that it outlives
+that worker. It loads Django but never torch. It writes only while its fence is the job's fence; on the first
+refusal it ends its tree and goes.
+"""
+
+import logging
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import TypeVar
+
+import django
+from django.db import InterfaceError, OperationalError, connection
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
+    django.setup()
+
+from jobs.attempt_files import AttemptFiles, tail
+from jobs.contract.errors import TimedOut
+from jobs.contract.events import ErrorInfo, Finished
+from jobs.contract.states import Outcome
+from jobs.logs import about
+from jobs.models import Attempt, Device, Job
+from jobs.services import finish, record
+from jobs.services.errors import StaleFence
+from jobs.timings import timings
+from workers.delivery import Delivery
+from workers.engine_process import LogKeeper, start_engine
+from workers.oom import OomWatch
+from workers.processes import become_subreaper, end_descendants, in_words
+from workers.resume import find_resumption
+
+logger = logging.getLogger(__name__)
+
+_TICK_S = 0.05
+_STOP_GRACE_S = 1.0  # a host that stops leaves its engines less time than a cancel does
+
+_ENDS_OF_ITS_OWN = (Outcome.SUCCEEDED, Outcome.TIMED_OUT)  # what an engine says whoever told it to stop meanwhile
+
+_STOPPED = "The worker was stopped while the job ran."
+
+DATABASE_AWAY = (OperationalError, InterfaceError)
+
+T = TypeVar("T")
+
+
+class Supervisor:
+    """Owns one attempt until it has ended, or until its fence says that it is somebody else's."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        self.attempt = attempt
+        self.files = AttemptFiles(attempt.pk)
+        self.delivery = Delivery(attempt, self.files.events)
+        self.log = LogKeeper(self.files.log)
+        self.oom = OomWatch()
+        self.cancelled = False
+        self.stopping = False
+        self.timed_out = False
+        self._left_behind = ""
+        self._time_limit_s = attempt.job.train_spec.time_limit_s
+        self._must_end_at = math.inf  # by `time.monotonic`
+        self._due = {self._heartbeat: 0.0, self._look_for_cancel: 0.0}
+        self._database_retry_at = 0.0
+
+    def run(self) -> None:
+        """The whole life of the attempt."""
+        devices, resume = until_database_answers(self._begin)
+        signal.signal(signal.SIGTERM, self._stop)
+        become_subreaper()
+        try:
+            engine = start_engine(self.attempt.pk, self.files, devices, resume)
+        except OSError as error:
+            message = f"The engine could not be started: {error}."
+            until_database_answers(lambda: self._finish(Outcome.FAILED, ErrorInfo(type="CannotStart", message=message)))
+            return
+        if self._time_limit_s is not None:  # the engine ends itself at its limit; past the grace it must be stuck
+            self._must_end_at = time.monotonic() + self._time_limit_s + timings().kill_grace_s
+        try:
+            self._watch(engine)
+        except StaleFence:
+            logger.warning("%s is no longer the owner (fence %s); ending its tree", self.attempt, self.attempt.fence)
+        finally:
+            end_descendants(0, timings().give_up_s)
+
+    def _begin(self) -> tuple[list[Device], Path | None]:
+        """Note who supervises and where the attempt goes on; its devices, and the checkpoint that it goes on from."""
+        record.record_supervisor(self.attempt, os.getpid())
+        resumption = find_resumption(self.attempt)
+        if resumption:
+            record.record_resumed(self.attempt, resumption.origin, resumption.step)
+        return list(self.attempt.devices.all()), resumption.path if resumption else None
+
+    def _watch(self, engine: subprocess.Popen[bytes]) -> None:
+        while engine.poll() is None and not self._is_over:
+            self._tick()
+            time.sleep(_TICK_S)
+        left = end_descendants(self._grace_s, timings().give_up_s)
+        if left:
+            self._left_behind = f"Left by job {self.attempt.job_id} and not to be ended: {in_words(left)}"
+        until_database_answers(lambda: self._end(engine.poll()))
+
+    @property
+    def _is_over(self) -> bool:
+        return self.cancelled or self.stopping or self.timed_out or self.delivery.finished is not None
+
+    @property
+    def _grace_s(self) -> float:
+        """After its last word an engine has nothing left to lose: unloading torch would only cost a second."""
+        if self.delivery.finished:
+            return 0.0
+        return _STOP_GRACE_S if self.stopping else timings().kill_grace_s
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self.stopping = True
+
+    def _tick(self) -> None:
+        """Take new events and do what is due; an unreachable database only postpones it."""
+        now = time.monotonic()
+        self.timed_out = now >= self._must_end_at
+        self.log.shorten()
+        if now < self._database_retry_at:
+            self.delivery.shed()
+            return
+        try:
+            self._do_what_is_due()  # first: after an absence of the database the heartbeat decides who owns the job
+            self.delivery.take()
+            self.delivery.deliver()
+        except DATABASE_AWAY as error:
+            logger.warning("the database cannot be reached, training goes on: %s", error)
+            connection.close()
+            self._database_retry_at = time.monotonic() + timings().retry_s
+
+    def _do_what_is_due(self) -> None:
+        for action, due_at in self._due.items():
+            if time.monotonic() >= due_at:
+                self._due[action] = time.monotonic() + action()
+
+    def _heartbeat(self) -> float:
+        record.heartbeat(self.attempt)
+        return timings().heartbeat_s
+
+    def _look_for_cancel(self) -> float:
+        job = Job.objects.only("fence", "cancel_requested_at").get(pk=self.attempt.job_id)
+        if job.fence != self.attempt.fence:
+            raise StaleFence(str(self.attempt))
+        self.cancelled = job.cancel_requested_at is not None
+        return timings().cancel_poll_s
+
+    def _end(self, exit_code: int | None) -> None:
+        """Deliver what is left and write the end. The lease is kept meanwhile: a full spool takes its time."""
+        while self.delivery.take():
+            record.heartbeat(self.attempt)
+            self.delivery.deliver(flush=True)
+        self._write_end(exit_code)
+
+    def _write_end(self, exit_code: int | None) -> None:
+        finished = self.delivery.finished
+        interrupted = self.cancelled or self.stopping or self.timed_out
+        if finished and (finished.outcome in _ENDS_OF_ITS_OWN or not interrupted):
+            self._finish(self._meaning_of(finished), finished.error)
+        elif self.cancelled:
+            self._finish(Outcome.CANCELLED)
+        elif self.stopping:
+            finish.lose_attempt(self.attempt, _STOPPED, release_devices=True, left_behind=self._left_behind)
+        elif self.timed_out and self._time_limit_s is not None:
+            self._finish(Outcome.TIMED_OUT, _out_of_time(self._time_limit_s, tail(self.files.log)))
+        elif exit_code == -signal.SIGKILL and self.oom.has_killed:
+            self._finish(Outcome.OUT_OF_MEMORY, _out_of_host_memory(tail(self.files.log)))
+        else:
+            self._finish(Outcome.FAILED, _death(exit_code, tail(self.files.log)))
+
+    def _meaning_of(self, finished: Finished) -> Outcome:
+        """The outcome that the engine told, in the light of what it could not know."""
+        if finished.outcome is Outcome.CANCELLED:
+            return Outcome.FAILED  # it was told to stop by nobody here, so it did not do what it was asked for
+        if finished.error and signal.SIGKILL.name in finished.error.message and self.oom.has_killed:
+            return Outcome.OUT_OF_MEMORY
+        return finished.outcome
+
+    def _finish(self, outcome: Outcome, error: ErrorInfo | None = None) -> None:
+        summary = self.delivery.finished.summary if self.delivery.finished else None
+        finish.finish_attempt(self.attempt, outcome, summary, error, left_behind=self._left_behind)
+
+
+def until_database_answers(action: Callable[[], T]) -> T:
+    """What the action returns, for as long as it takes the database to come back."""
+    while True:
+        try:
+            return action()
+        except DATABASE_AWAY as error:
+            logger.warning("the database cannot be reached: %s", error)
+            connection.close()
+            time.sleep(timings().retry_s)
+
+
+def _death(exit_code: int | None, log_tail: str) -> ErrorInfo:
+    if exit_code is None:
+        how = "does not end"
+    elif exit_code < 0:
+        how = f"was ended by signal {-exit_code} ({signal.Signals(-exit_code).name})"
+    else:
+        how = f"ended with exit code {exit_code}"
+    return ErrorInfo(
+        type="EngineDied", message=f"The engine {how} before it could report a result.", traceback=log_tail
+    )
+
+
+def _out_of_time(limit_s: float, log_tail: str) -> ErrorInfo:
+    return ErrorInfo(type=TimedOut.__name__, message=str(TimedOut(limit_s)), traceback=log_tail)
+
+
+def _out_of_host_memory(log_tail: str) -> ErrorInfo:
+    message = "The host ran out of memory, and its kernel ended the engine."
+    return ErrorInfo(type="OutOfMemory", message=message, traceback=log_tail)
+
+
+def main() -> None:
+    """Supervise the attempt named on the command line."""
+    attempt = until_database_answers(lambda: Attempt.objects.select_related("job").get(pk=int(sys.argv[1])))
+    with about(attempt):
+        try:
+            Supervisor(attempt).run()
+        except StaleFence:
+            logger.warning("%s had lost its job before it began", attempt)
+
+
+if __name__ == "__main__":
+    main()
