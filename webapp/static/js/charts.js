@@ -1,0 +1,72 @@
+// Plotly in the page's colours. Figures say what to draw; the theme's colours come from the stylesheet's tokens.
+
+const charts = new Set();
+const config = {
+  displaylogo: false,
+  responsive: true,
+  modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "toggleSpikelines"],
+  toImageButtonOptions: { format: "png", scale: 2, filename: "pitwall" },
+};
+
+export function token(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+export function seriesColour(place) {
+  return token(`series-${(place % 6) + 1}`);
+}
+
+function axis(more = {}) {
+  return {
+    gridcolor: token("line"),
+    linecolor: token("line-strong"),
+    tickcolor: token("line-strong"),
+    zerolinecolor: token("line-strong"),
+    ticks: "outside",
+    ticklen: 4,
+    automargin: true,
+    ...more,
+    title: { ...more.title, standoff: 10, font: { size: 12, color: token("ink-3") } },
+  };
+}
+
+export function themed(layout = {}) {
+  return {
+    ...layout,
+    margin: { l: 56, r: 18, t: 18, b: 44, ...layout.ownMargin },
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    font: { family: token("sans"), size: 12, color: token("ink-2") },
+    hoverlabel: {
+      bgcolor: token("surface"),
+      bordercolor: token("line-strong"),
+      font: { family: token("sans"), size: 12, color: token("ink") },
+    },
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: token("ink-3"), activecolor: token("accent") },
+    legend: { ...layout.legend, font: { color: token("ink-2"), size: 12 } },
+    xaxis: axis(layout.xaxis),
+    yaxis: axis(layout.yaxis),
+  };
+}
+
+// A figure's lines and bars in the theme's series colours, by the place of their job.
+export function inSeriesColours(data) {
+  return data.map((trace, place) => {
+    if (trace.type === "bar") return { ...trace, marker: { ...trace.marker, color: trace.y.map((_, i) => seriesColour(i)) } };
+    return { ...trace, line: { ...trace.line, color: seriesColour(place) }, marker: { ...trace.marker, color: seriesColour(place) } };
+  });
+}
+
+export function draw(box, figure) {
+  charts.add(box);
+  box.pitwallFigure = figure;
+  return window.Plotly.react(box, figure.data, themed(figure.layout), config);
+}
+
+document.addEventListener("pitwall:theme", () => {
+  for (const box of charts) if (box.isConnected && box.pitwallFigure) box.dispatchEvent(new CustomEvent("recolour"));
+});
+
+export function checkedIn(selector) {
+  return document.querySelector(`${selector} input:checked`)?.value;
+}

@@ -1,0 +1,211 @@
+// One job's curves and log, live. New points are appended; Plotly's `uirevision` keeps the reader's zoom.
+
+import { checkedIn, draw, seriesColour, token } from "./charts.js";
+import { ahead, significant } from "./format.js";
+
+const box = document.getElementById("job-chart");
+const choice = document.getElementById("chart-series");
+const MOST_POINTS = 12000; // then the server's thinned curve is fetched anew
+
+const NO_CURVES = { attempt: null, sequence: -1, wallBefore: 0, seams: [] };
+let curves = { ...NO_CURVES, series: {}, titles: {} };
+let isLoading = false;
+let isWaiting = false;
+let waiting = [];
+
+// `wallBefore`: seconds of training that an attempt inherited, in which points that come later do not count.
+function add(name, points, wallBefore) {
+  const known = (curves.series[name] ??= { step: [], wall: [], y: [] });
+  const newest = known.step.at(-1) ?? -1;
+  points.step.forEach((step, i) => {
+    if (step <= newest) return;
+    known.step.push(step);
+    known.wall.push(points.wall[i] + wallBefore);
+    known.y.push(number(points.y[i]));
+  });
+}
+
+function number(value) {
+  return typeof value === "number" && Number.isFinite(value) ? value : null; // null breaks the line
+}
+
+function shownSeries() {
+  const chosen = choice.value || Object.keys(curves.series)[0];
+  const partner = chosen?.startsWith("train_") ? chosen.replace("train_", "eval_") : "";
+  return [chosen, partner].filter((name) => curves.series[name]);
+}
+
+function trace(name, place, x) {
+  const points = curves.series[name];
+  const isSparse = points.step.length <= 40;
+  return {
+    type: "scatter",
+    name: curves.titles[name] ?? name,
+    mode: isSparse ? "lines+markers" : "lines",
+    x: points[x],
+    y: points.y,
+    connectgaps: false,
+    line: { color: seriesColour(place), width: 1.8 },
+    marker: { color: seriesColour(place), size: 5 },
+    hovertemplate: "%{y:.5g}",
+  };
+}
+
+function seamLines(points, x) {
+  return curves.seams
+    .map((seam) => points.step.findLastIndex((step) => step <= seam))
+    .filter((place) => place >= 0 && place < points.step.length - 1)
+    .map((place) => ({ type: "line", x0: points[x][place], x1: points[x][place], y0: 0, y1: 1, yref: "paper", line: { color: token("ink-3"), dash: "dot", width: 1 } }));
+}
+
+function render() {
+  const names = shownSeries();
+  if (!names.length || !window.Plotly) return;
+  box.querySelector("[data-none]")?.remove();
+  const x = checkedIn("[data-chart-x]") ?? "step";
+  const y = checkedIn("[data-chart-y]") ?? "linear";
+  draw(box, {
+    data: names.map((name, place) => trace(name, place, x)),
+    layout: {
+      uirevision: `${choice.value}|${x}|${y}`,
+      hovermode: "x unified",
+      showlegend: names.length > 1,
+      shapes: seamLines(curves.series[names[0]], x),
+      legend: { orientation: "h", x: 1, xanchor: "right", y: 1.08 },
+      xaxis: { title: { text: x === "step" ? box.dataset.stepTitle : box.dataset.wallTitle }, rangemode: "nonnegative" },
+      yaxis: { title: { text: curves.titles[names[0]] ?? names[0] }, type: y },
+    },
+  });
+}
+
+let frame = 0;
+function renderSoon() {
+  frame ||= requestAnimationFrame(() => {
+    frame = 0;
+    render();
+    showTiles();
+  });
+}
+
+function fillChoice() {
+  const names = Object.keys(curves.series).filter((name) => !(name.startsWith("eval_") && curves.series[name.replace("eval_", "train_")]));
+  if ([...choice.options].map((option) => option.value).join() === names.join()) return;
+  const before = choice.value;
+  choice.replaceChildren(...names.map((name) => new Option(curves.titles[name] ?? name, name)));
+  if (names.includes(before)) choice.value = before;
+  choice.hidden = names.length < 2;
+}
+
+// While it runs, tiles show what the curve knows already; the engine's own figures replace them at the end.
+function showTiles() {
+  const points = curves.series.train_loss;
+  if (!points || points.step.length < 2) return;
+  const last = points.step.length - 1;
+  const first = Math.max(0, last - 50);
+  const stepTime = ((points.wall[last] - points.wall[first]) / (points.step[last] - points.step[first])) * 1000;
+  setTile("final_train_loss", points.y[last]);
+  setTile("steady_step_time_ms", stepTime, "ms");
+  setTile("samples_per_s", (1000 * Number(document.querySelector("[data-live-tiles]")?.dataset.batch)) / stepTime, "samples/s");
+  const left = document.getElementById("time-left");
+  const steps = Number(left?.dataset.total) - points.step[last];
+  if (steps > 0 && stepTime > 0) left.textContent = left.dataset.text.replace("{when}", ahead((steps * stepTime) / 1000));
+}
+
+function setTile(name, value, unit = "") {
+  const tile = document.querySelector(`[data-live-tiles] [data-tile="${name}"]`);
+  if (!tile || !Number.isFinite(value)) return;
+  tile.closest(".tile").classList.remove("tile--none");
+  tile.replaceChildren(significant(value, unit ? 3 : 4));
+  if (unit) {
+    const small = document.createElement("span");
+    small.className = "unit";
+    small.textContent = ` ${unit}`;
+    tile.append(small);
+  }
+}
+
+async function load({ anew = false } = {}) {
+  if (isLoading) return void (isWaiting = true);
+  isLoading = true;
+  const query = anew || curves.attempt === null ? "" : `?attempt=${curves.attempt}&after=${Math.max(0, curves.sequence)}`;
+  const answer = await fetch(box.dataset.url + query, { headers: { Accept: "application/json" } }).catch(() => null);
+  if (answer?.ok) {
+    const data = await answer.json();
+    if (anew || data.attempt !== curves.attempt) curves = { ...NO_CURVES, attempt: data.attempt, series: {}, titles: {} };
+    take(data);
+    waiting.forEach((points) => points.attempt === curves.attempt && take(points));
+  }
+  waiting = [];
+  isLoading = false;
+  if (isWaiting) {
+    isWaiting = false;
+    load();
+  }
+}
+
+function take(data) {
+  Object.assign(curves.titles, data.titles);
+  const isWhole = "wall_before" in data;
+  if (isWhole) Object.assign(curves, { wallBefore: data.wall_before, seams: data.seams });
+  for (const [name, points] of Object.entries(data.series)) add(name, points, isWhole ? 0 : curves.wallBefore);
+  curves.sequence = Math.max(curves.sequence, data.sequence);
+  fillChoice();
+  renderSoon();
+}
+
+document.addEventListener("pitwall:points", ({ detail }) => {
+  if (String(detail.job) !== box.dataset.job) return;
+  if (isLoading) return void waiting.push(detail);
+  if (detail.attempt !== curves.attempt || Object.keys(detail.series).some((name) => !curves.titles[name])) return void load({ anew: true });
+  if (detail.sequence <= curves.sequence) return;
+  if (detail.sequence > curves.sequence + 1) return void load();
+  take(detail);
+  if (Object.values(curves.series).some((points) => points.step.length > MOST_POINTS)) load({ anew: true });
+});
+document.addEventListener("pitwall:hello", () => load());
+document.addEventListener("pitwall:job", ({ detail }) => {
+  if (String(detail.id) === box.dataset.job) readLog();
+});
+box.addEventListener("recolour", render);
+choice.addEventListener("change", render);
+document.addEventListener("change", ({ target }) => target.closest("[data-chart-x], [data-chart-y]") && render());
+
+// ------------------------------------------------------------------- log
+
+const log = document.getElementById("job-log");
+const follow = document.getElementById("log-follow");
+let read = { attempt: "", offset: 0 };
+let isReading = false;
+
+async function readLog() {
+  if (isReading || document.hidden) return;
+  isReading = true;
+  const query = read.attempt ? `?attempt=${read.attempt}&offset=${read.offset}` : "";
+  const answer = await fetch(log.dataset.url + query, { headers: { Accept: "application/json" } }).catch(() => null);
+  if (answer?.ok) {
+    const part = await answer.json();
+    if (part.attempt !== read.attempt || part.is_cut) log.textContent = "";
+    if (part.text) log.append(part.text);
+    document.getElementById("log-cut").hidden = !part.is_cut;
+    read = { attempt: part.attempt ?? "", offset: part.offset };
+    if (follow.checked && part.text) log.scrollTop = log.scrollHeight;
+  }
+  isReading = false;
+}
+
+function isOpen() {
+  return Boolean(document.getElementById("job-live").dataset.liveTopics);
+}
+
+log.addEventListener("scroll", () => {
+  follow.checked = log.scrollHeight - log.scrollTop - log.clientHeight < 24;
+});
+follow.addEventListener("change", () => follow.checked && (log.scrollTop = log.scrollHeight));
+setInterval(() => isOpen() && readLog(), 1500);
+document.addEventListener("htmx:afterSettle", () => {
+  showTiles();
+  readLog();
+});
+readLog();
+if (document.readyState === "complete") load();
+else window.addEventListener("load", () => load());
