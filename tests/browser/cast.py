@@ -1,0 +1,105 @@
+"""The process behind the browser's tests: fills a database, then does as the lines on its stdin say.
+
+Run as `python -m tests.browser.cast` with PITWALL_VAR set. Answers every line with one line of JSON.
+"""
+
+import json
+import os
+import sys
+from typing import Any
+
+import django
+
+# The models can only be imported once Django stands.
+# ruff: noqa: E402
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
+django.setup()
+
+from django.utils import timezone
+
+from jobs.attempt_files import AttemptFiles
+from jobs.contract.metrics import Summary
+from jobs.contract.states import Outcome
+from jobs.models import Attempt, Job, User, Worker
+from jobs.services import finish, submit
+from jobs.services.record import record_phase
+from tests.jobs.factories import (
+    make_job,
+    make_queue,
+    make_spec,
+    make_team,
+    make_user,
+    make_worker,
+    points,
+    record,
+    start,
+)
+
+# No broker listens here, and asking for one would take seconds.
+finish.wake_on_commit = submit.wake_on_commit = lambda queue_name: None  # type: ignore[assignment]
+
+
+def fill() -> dict[str, int]:
+    """People, a worker that stays online, two ended jobs, one that runs and one that waits."""
+    team = make_team("Pit crew")
+    mara, _boss = make_user("mara", team=team), make_user("boss", team=team, is_staff=True)
+    make_queue()
+    worker = make_worker("pit-01")
+    slow = make_job(mara, name="slow one", spec=make_spec(num_steps=60))
+    _end(start(slow, worker), 20.0)
+    fast = make_job(mara, name="fast one", spec=make_spec(num_steps=60, precision="bf16-mixed"))
+    _end(start(fast, worker), 10.0)
+    running = make_job(mara, name="the live one", spec=make_spec(num_steps=400))
+    attempt = start(running, worker)
+    record_phase(attempt, "training")
+    _add_points(attempt, 40)
+    waiting = make_job(mara, name="the waiting one")
+    return {"slow": slow.pk, "fast": fast.pk, "running": running.pk, "waiting": waiting.pk}
+
+
+def _end(attempt: Attempt, step_time_ms: float) -> None:
+    _add_points(attempt, 60)
+    summary = Summary(num_steps=60, steady_step_time_ms=step_time_ms, final_train_loss=1.5, peak_rss_bytes=2**30)
+    finish.finish_attempt(attempt, Outcome.SUCCEEDED, summary)
+
+
+def _add_points(attempt: Attempt, count: int) -> int:
+    attempt.refresh_from_db()
+    first = attempt.last_step + 1
+    steps = range(first, first + count)
+    record(attempt, points(steps, train_loss=[5 / step**0.5 for step in steps]))
+    log = AttemptFiles(attempt.pk).log
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("a") as file:
+        file.write(f"step {steps[-1]} is done\n")
+    return steps[-1]
+
+
+def obey(words: list[str]) -> Any:
+    """`points JOB N`, `finish JOB`, `wait NAME` (a new job that waits) or `count`."""
+    if words[0] == "count":
+        return Job.objects.count()
+    if words[0] == "wait":
+        return make_job(User.objects.get(username="mara"), name=" ".join(words[1:])).pk
+    attempt = Attempt.objects.select_related("job").get(job_id=int(words[1]), outcome=None)
+    if words[0] == "points":
+        return _add_points(attempt, int(words[2]))
+    return finish.finish_attempt(attempt, Outcome.SUCCEEDED, Summary(steady_step_time_ms=7.5)).value
+
+
+def _answer(value: Any) -> None:
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """Fill, then obey until stdin ends."""
+    _answer(fill())
+    for line in sys.stdin:
+        Worker.objects.update(heartbeat_at=timezone.now())
+        _answer(obey(line.split()))
+
+
+if __name__ == "__main__":
+    main()

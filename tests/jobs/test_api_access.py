@@ -1,0 +1,182 @@
+"""Who may use the API, with what, and what they see: each endpoint in turn."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from jobs.api import api as pitwall_api
+from jobs.models import Job, Team, User
+from jobs.services.tokens import create_token, revoke_token
+from tests.jobs.conftest import client_of
+from tests.jobs.factories import make_ended_job, make_job, make_user
+
+SPEC = json.dumps({"num_steps": 5})
+
+
+# What has to stand in a body, by the end of the path; a POST that is not here takes an empty one.
+BODIES = {
+    "/jobs": SPEC,
+    "/estimates": SPEC,
+    "/pause": '{"reason": "maintenance"}',
+    "/quarantine": '{"reason": "maintenance"}',
+    "/bulk": '{"act": "cancel", "jobs": [1]}',
+}
+
+
+def schema_paths() -> dict[str, Any]:
+    return pitwall_api.get_openapi_schema(path_prefix="/api/v1/")["paths"]
+
+
+def operations() -> list[tuple[str, str]]:
+    """Every operation of the schema, so that a new one is tested by being there."""
+    return [(method, path) for path, methods in schema_paths().items() for method in methods]
+
+
+def is_for_staff(method: str, path: str) -> bool:
+    """Whether the documentation says that it is for staff."""
+    return "For staff." in schema_paths()[path][method]["description"]
+
+
+def job_for(path: str, owner: User) -> Job:
+    """A job that is in the state for the operation."""
+    return make_ended_job(owner) if path.endswith("/requeue") else make_job(owner)
+
+
+def call(client: Client, method: str, path: str, job_id: int = 1) -> Any:
+    places = {
+        "{job_id}": str(job_id),
+        "{series}": "train_loss",
+        "{name}": "default",
+        "{worker_id}": "1",
+        "{device_id}": "1",
+    }
+    address = path
+    for place, value in places.items():
+        address = address.replace(place, value)
+    if address.endswith("/compare"):
+        address += f"?jobs={job_id}"
+    data = next((body for end, body in BODIES.items() if path.endswith(end)), "{}")
+    body = {"content_type": "application/json", "data": data} if method != "get" else {}
+    return getattr(client, method)(address, **body)
+
+
+OPERATIONS = operations()
+OF_ONE_JOB = [(method, path) for method, path in OPERATIONS if "{job_id}" in path or path.endswith("/compare")]
+
+
+def test_the_endpoints_are_those_of_the_contract() -> None:
+    assert {(method, re.sub(r"^/api/v1", "", path)) for method, path in OPERATIONS} >= {
+        ("post", "/jobs"),
+        ("get", "/jobs"),
+        ("get", "/jobs/{job_id}"),
+        ("post", "/jobs/{job_id}/cancel"),
+        ("get", "/jobs/{job_id}/curves/{series}"),
+        ("get", "/compare"),
+        ("get", "/leaderboard"),
+        ("get", "/queues"),
+        ("get", "/workers"),
+    }
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATIONS)
+def test_nobody_gets_in_unknown(method: str, path: str, db: None) -> None:
+    response = call(Client(enforce_csrf_checks=True), method, path)
+    assert response.status_code == 401
+    assert response["WWW-Authenticate"] == "Bearer"
+    assert response.json()["errors"][0]["code"] == "not_signed_in"
+
+
+@pytest.mark.parametrize("header", ["Bearer nonsense", "Bearer ", "Bearer", "Basic YTpi", "nonsense"])
+def test_a_wrong_token_does_not_get_in(header: str, db: None) -> None:
+    assert Client(headers={"Authorization": header}).get("/api/v1/jobs").status_code == 401
+
+
+def test_a_wrong_token_is_not_made_up_for_by_a_session(alice: User) -> None:
+    client = Client()
+    client.force_login(alice)
+    assert client.get("/api/v1/jobs", headers={"Authorization": "Bearer nonsense"}).status_code == 401
+
+
+def test_a_revoked_token_does_not_get_in(alice: User) -> None:
+    token, secret = create_token(alice)
+    revoke_token(token)
+    assert Client(headers={"Authorization": f"Bearer {secret}"}).get("/api/v1/jobs").status_code == 401
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATIONS)
+def test_a_token_gets_in_everywhere(method: str, path: str, api: Client, alice: User) -> None:
+    response = call(api, method, path, job_for(path, alice).pk)
+    if is_for_staff(method, path):
+        assert (response.status_code, response.json()["errors"][0]["code"]) == (403, "not_allowed")
+    else:
+        assert response.status_code in (200, 201, 202)
+
+
+def test_what_changes_the_fleet_is_for_staff() -> None:
+    changing = {(method, path) for method, path in OPERATIONS if method != "get" and "{job_id}" not in path}
+    assert {path for method, path in changing if not is_for_staff(method, path)} == {
+        "/api/v1/jobs",
+        "/api/v1/jobs/bulk",
+        "/api/v1/check",
+        "/api/v1/estimates",
+    }
+
+
+def test_a_session_reads_and_with_its_csrf_token_writes(alice: User) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(alice)
+    assert client.get("/api/v1/jobs").status_code == 200
+    assert client.post("/api/v1/jobs", SPEC, content_type="application/json").status_code == 403
+    assert not Job.objects.exists()
+    token = client.get("/api/v1/docs").content.decode().split('data-csrf-token="')[1].split('"')[0]
+    response = client.post("/api/v1/jobs", SPEC, content_type="application/json", headers={"X-CSRFToken": token})
+    assert response.status_code == 201
+
+
+@pytest.mark.parametrize(("method", "path"), OF_ONE_JOB)
+def test_a_job_of_another_team_is_not_there(method: str, path: str, api: Client, strangers_job: Job) -> None:
+    response = call(api, method, path, strangers_job.pk)
+    missing = call(api, method, path, strangers_job.pk + 1000)
+    assert response.status_code == missing.status_code == 404
+    assert response.content == missing.content, "whether it exists is not told either"
+    strangers_job.refresh_from_db()
+    assert strangers_job.state == "queued"
+
+
+@pytest.mark.parametrize(("method", "path"), OF_ONE_JOB)
+def test_staff_reach_every_job(method: str, path: str, stranger: User) -> None:
+    job = job_for(path, stranger)
+    assert call(client_of(make_user(is_staff=True)), method, path, job.pk).status_code in (200, 201)
+
+
+# What a team-mate, who sees the job, may not do to it.
+FOR_OWNERS = [(method, path) for method, path in OF_ONE_JOB if method != "get" and not path.endswith("/clone")]
+
+
+@pytest.mark.parametrize(("method", "path"), FOR_OWNERS)
+def test_a_team_mate_changes_nothing(method: str, path: str, api: Client, team: Team) -> None:
+    job = job_for(path, make_user("bob", team=team))
+    body = {"content_type": "application/json", "data": '{"priority": -1}' if method == "patch" else "{}"}
+    response = getattr(api, method)(path.replace("{job_id}", str(job.pk)), **body)
+    assert (response.status_code, response.json()["errors"][0]["code"]) == (403, "not_allowed")
+    state = job.state
+    job.refresh_from_db()
+    assert (job.state, job.priority) == (state, 0)
+
+
+def test_one_foreign_job_spoils_a_comparison(api: Client, alice: User, strangers_job: Job) -> None:
+    mine = make_job(alice)
+    assert api.get(f"/api/v1/compare?jobs={mine.pk},{strangers_job.pk}").status_code == 404
+
+
+def test_other_teams_runs_are_on_no_board_of_mine(api: Client, stranger: User) -> None:
+    make_ended_job(stranger)
+    assert api.get("/api/v1/leaderboard").json() == {"boards": []}
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "x", "1.5", str(10**30)])
+def test_a_number_that_is_none_is_not_there(api: Client, number: str) -> None:
+    assert api.get(f"/api/v1/jobs/{number}").status_code == 404

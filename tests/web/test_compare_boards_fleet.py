@@ -1,0 +1,143 @@
+"""Comparison, leaderboard, fleet, account."""
+
+import pytest
+from django.test import Client
+
+from jobs.contract.metrics import Summary
+from jobs.contract.states import Outcome
+from jobs.models import ApiToken, Job, User
+from jobs.services.finish import finish_attempt
+from jobs.services.tokens import user_of_token
+from tests.jobs.factories import make_job, make_spec, make_worker, points, record, start
+from tests.web.conftest import browser_of
+
+
+def ended_job(owner: User, step_time_ms: float, **spec: object) -> Job:
+    job = make_job(owner, spec=make_spec(**spec))
+    attempt = start(job)
+    record(attempt, points([1, 2, 3], train_loss=[3.0, 2.0, 1.0]))
+    finish_attempt(attempt, Outcome.SUCCEEDED, Summary(num_steps=100, steady_step_time_ms=step_time_ms))
+    return job
+
+
+def test_two_jobs_are_compared_in_what_they_differ(web: Client, alice: User) -> None:
+    slow, fast = ended_job(alice, 20.0), ended_job(alice, 10.0, precision="bf16-mixed")
+    response = web.get(f"/compare/?jobs={slow.pk},{fast.pk}")
+    comparison = response.context["comparison"]
+    assert [row.field for row in comparison.diff] == ["precision"]
+    assert comparison.metric("steady_step_time_ms").best == 1
+    assert set(response.context["figures"]) == {"curves-step", "curves-wall_s", "bars-time"}
+
+
+def test_jobs_that_wait_are_compared_without_points(web: Client, alice: User) -> None:
+    first, second = make_job(alice), make_job(alice, spec=make_spec(seed=1))
+    page = web.get(f"/compare/?jobs={first.pk}&jobs={second.pk}").content.decode()
+    assert f"Job {first.pk} has not started yet." in page
+    assert "Nothing is measured yet" in page
+
+
+@pytest.mark.parametrize("query", ["", "?jobs=", "?jobs=nonsense", "?jobs=999999999999999999999,-1"])
+def test_nothing_to_compare_is_said_in_words(web: Client, query: str) -> None:
+    response = web.get(f"/compare/{query}")
+    assert response.status_code == 200
+    assert "A comparison needs two jobs or more." in response.content.decode()
+
+
+def test_a_job_of_another_team_is_left_out_and_named(web: Client, alice: User, stranger: User) -> None:
+    mine, theirs = make_job(alice), make_job(stranger)
+    page = web.get(f"/compare/?jobs={mine.pk},{theirs.pk},xyz").content.decode()
+    assert f"#{theirs.pk}, “xyz”" in page
+
+
+def test_a_double_and_too_many_are_borne(web: Client, alice: User) -> None:
+    jobs = [make_job(alice) for _ in range(14)]
+    ids = ",".join(str(job.pk) for job in [*jobs, jobs[0]])
+    response = web.get(f"/compare/?jobs={ids}")
+    assert len(response.context["runs"]) == 12
+    assert "Only the first 12 jobs are compared." in response.content.decode()
+
+
+def test_the_board_leads_to_its_runs_and_to_a_form_with_the_configuration(web: Client, alice: User) -> None:
+    slow, fast = ended_job(alice, 20.0), ended_job(alice, 10.0, precision="bf16-mixed")
+    page = web.get("/leaderboard/").content.decode()
+    assert page.index(f"#{fast.pk}") < page.index(f"#{slow.pk}")
+    assert f"/jobs/new/?from={fast.pk}" in page
+    assert f"/compare/?jobs={fast.pk},{slow.pk}" in page
+
+
+def test_an_empty_board_says_how_one_begins(web: Client) -> None:
+    assert "A board begins with the first job that succeeds." in web.get("/leaderboard/").content.decode()
+
+
+def test_a_queue_is_paused_with_a_reason_and_resumed(boss: User, job: Job) -> None:
+    staff = browser_of(boss)
+    make_worker("pit-01")
+    staff.post("/fleet/queues/default/pause/", {"reason": "cooling works"})
+    page = staff.get("/fleet/").content.decode()
+    assert "cooling works" in page
+    assert "pit-01" in page
+    staff.post("/fleet/queues/default/resume/")
+    job.queue.refresh_from_db()
+    assert not job.queue.is_paused
+
+
+def test_a_pause_needs_a_reason(boss: User, job: Job) -> None:
+    response = browser_of(boss).post("/fleet/queues/default/pause/", {"reason": " "}, follow=True)
+    assert "Say why the queue is paused" in response.content.decode()
+    job.queue.refresh_from_db()
+    assert not job.queue.is_paused
+
+
+def test_htmx_gets_the_fleets_living_part(boss: User, job: Job) -> None:
+    page = browser_of(boss).get("/fleet/", headers={"HX-Request": "true"}).content.decode()
+    assert "<html" not in page
+    assert "data-fleet-version" in page
+
+
+def test_a_token_is_shown_once_and_works(web: Client, alice: User) -> None:
+    response = web.post("/account/tokens/", {"name": "nightly script"})
+    secret = response.context["secret"]
+    assert secret in response.content.decode()
+    assert user_of_token(secret) == alice
+    assert secret not in web.get("/account/").content.decode()
+    assert "no-store" in response.headers["Cache-Control"]
+
+
+def test_a_token_needs_a_name(web: Client) -> None:
+    assert web.post("/account/tokens/", {"name": ""}).status_code == 422
+    assert not ApiToken.objects.exists()
+
+
+def test_only_its_owner_revokes_a_token(web: Client, stranger: User) -> None:
+    secret = web.post("/account/tokens/", {"name": "x"}).context["secret"]
+    token = ApiToken.objects.get()
+    assert browser_of(stranger).post(f"/account/tokens/{token.pk}/revoke/").status_code == 404
+    assert user_of_token(secret)
+    web.post(f"/account/tokens/{token.pk}/revoke/")
+    assert user_of_token(secret) is None
+
+
+def test_signing_in_and_out(alice: User) -> None:
+    client = Client()
+    wrong = client.post("/sign-in/", {"username": "alice", "password": "guess"})
+    assert wrong.status_code == 200
+    assert "Please enter a correct username and password" in wrong.content.decode()
+    assert client.post("/sign-in/", {"username": "alice", "password": "open sesame"}).headers["Location"] == "/"
+    assert client.post("/sign-out/").headers["Location"] == "/sign-in/"
+    assert client.get("/").status_code == 302
+
+
+def test_ten_wrong_passwords_lock_the_name_out(alice: User) -> None:
+    client = Client()
+    for _ in range(10):
+        response = client.post("/sign-in/", {"username": "alice", "password": "guess"})
+    assert response.status_code == 429
+    assert "Too many attempts" in response.content.decode()
+
+
+def test_the_password_is_changed(web: Client, alice: User) -> None:
+    new = "a much longer phrase"
+    data = {"old_password": "open sesame", "new_password1": new, "new_password2": new}
+    assert web.post("/account/password/", data).headers["Location"] == "/account/password/changed/"
+    alice.refresh_from_db()
+    assert alice.check_password(new)
