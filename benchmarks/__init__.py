@@ -1,0 +1,1 @@
+"""What is measured, and how; README.md says how to read it."""

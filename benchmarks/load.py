@@ -1,0 +1,99 @@
+"""The queue under load: claims among 10,000 waiting jobs, 50 supervisors on one SQLite file, 1,000 empty jobs.
+
+Each measurement is a process with a database of its own (`load_measured.py`), for Django reads its settings once.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.effort import QUICK, Effort
+from benchmarks.processes import ROOT, Failed, environment
+from tests.system.postgres import PostgresServer, find_programs
+
+NUM_WAITING = 10_000
+NUM_CLAIMS = 500
+NUM_SUPERVISORS = 50
+SUPERVISED_S = 20
+NUM_EMPTY_JOBS = 1000
+
+AIM_CLAIM_P95_MS = 20
+
+
+def measure(effort: Effort) -> dict[str, Any]:
+    """Milliseconds, counts and rates by database; PostgreSQL only where there is a server."""
+    results: dict[str, Any] = {}
+    num_jobs = NUM_EMPTY_JOBS // 20 if effort is QUICK else NUM_EMPTY_JOBS
+    with database("sqlite") as url:
+        results["claim, SQLite"] = _measured(url, "claims", NUM_WAITING, NUM_CLAIMS)
+    with database("sqlite") as url:
+        results["heartbeats"] = _measured(url, "heartbeats", NUM_SUPERVISORS, SUPERVISED_S)
+    with database("sqlite") as url:
+        results["empty jobs"] = _measured(url, "empty_jobs", num_jobs)
+    if find_programs():
+        with database("postgresql") as url:
+            results["claim, PostgreSQL"] = _measured(url, "claims", NUM_WAITING, NUM_CLAIMS)
+    return results
+
+
+@contextmanager
+def database(kind: str) -> Iterator[str]:
+    """The address of an empty database; empty for SQLite, which is a file in the folder of state."""
+    programs = find_programs() if kind == "postgresql" else None
+    if programs is None:
+        yield ""
+        return
+    server = PostgresServer(programs)
+    try:
+        server.start()
+        yield server.create_database("load")
+    finally:
+        server.remove()
+
+
+def _measured(database_url: str, what: str, *numbers: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="pw-") as folder:
+        variables = {
+            "PITWALL_VAR": str(Path(folder) / "var"),
+            "PITWALL_DATABASE_URL": database_url,
+            "PITWALL_REDIS_URL": f"unix://{folder}/redis.sock",
+            "PITWALL_ENGINE_MODULE": "tests.stand_in_engine",
+            "PITWALL_LOG_LEVEL": "ERROR",
+        }
+        command = [sys.executable, "-m", "benchmarks.load_measured", what, *map(str, numbers)]
+        ran = subprocess.run(command, cwd=ROOT, env=environment(None, **variables), capture_output=True, text=True)
+        if ran.returncode != 0:
+            raise Failed(ran.stderr[-2000:])
+        return json.loads(ran.stdout.splitlines()[-1])  # type: ignore[no-any-return]
+
+
+def table(results: dict[str, Any]) -> list[str]:
+    """The results as Markdown lines."""
+    lines = ["| Load | Median | p95 | p99 | |", "|---|---|---|---|---|"]
+    for name, row in results.items():
+        if name.startswith("claim"):
+            verdict = "within" if row["p95_ms"] < AIM_CLAIM_P95_MS else "over"
+            lines.append(
+                _times(f"{name}: one of {row['num_waiting']} waiting, ms", row, f"{verdict} {AIM_CLAIM_P95_MS} ms")
+            )
+    beats = results["heartbeats"]
+    told = f"{beats['num_locked']} times locked in {beats['num_writes']} writes"
+    lines.append(_times(f"a write of one of {beats['num_supervisors']} supervisors, SQLite, ms", beats, told))
+    jobs = results["empty jobs"]
+    lines += [
+        "",
+        f"| {jobs['num_jobs']} of them through one worker | per s |",
+        "|---|---|",
+        f"| jobs that do nothing, each in processes of its own | {jobs['jobs_per_s']:.2f} |",
+        f"| plain Celery tasks that do nothing | {jobs['celery_tasks_per_s']:.0f} |",
+    ]
+    return lines
+
+
+def _times(name: str, row: dict[str, Any], told: str) -> str:
+    return f"| {name} | {row['p50_ms']:.1f} | {row['p95_ms']:.1f} | {row['p99_ms']:.1f} | {told} |"
