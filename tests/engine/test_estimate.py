@@ -79,7 +79,9 @@ def test_shards_are_shares_and_copies_are_not():
 
 def test_ddps_buckets_are_told_unless_they_are_the_gradients():
     buckets, views = estimated(**GPT | DDP), estimated(**GPT | DDP | {"ddp_gradient_as_bucket_view": True})
-    assert buckets.peak_bytes - views.peak_bytes == views.gradients_bytes
+    # A process's own overhead is measured, and differs by a page from one measuring to the next.
+    without_overhead = [told.peak_bytes - told.overhead_bytes for told in (buckets, views)]
+    assert without_overhead[0] - without_overhead[1] == views.gradients_bytes
 
 
 def test_a_model_too_large_for_this_machine_is_estimated_without_its_memory():
