@@ -16,6 +16,7 @@ PARTS = {  # by the name that `--only` takes: a module with `measure` and `table
     "memory": "memory_estimate",
     "program": "program",
     "load": "load",
+    "viewers": "viewers",
 }
 
 

@@ -4,18 +4,18 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.models import Group
 from django.http import HttpRequest
-from django.utils.translation import gettext_lazy as _
+from unfold.admin import ModelAdmin, TabularInline
+from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from jobs.models import ApiToken, Attempt, AuditEntry, Device, Job, Membership, Queue, Team, User, Worker
 from jobs.services.queues import SETTINGS, change_queue
 
-admin.site.site_header = _("Pitwall administration")
-admin.site.site_title = _("Pitwall")
-admin.site.index_title = _("Everything that is stored")
+admin.site.unregister(Group)  # rights come from teams and from being staff
 
 
-class ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]
+class ReadOnly(ModelAdmin):  # type: ignore[misc]
     """To look at: rows come and go by services alone."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -31,7 +31,7 @@ class ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]
         return False
 
 
-class MembershipInline(admin.TabularInline):  # type: ignore[type-arg]
+class MembershipInline(TabularInline):  # type: ignore[misc]
     """The teams of a person, the people of a team."""
 
     model = Membership
@@ -40,15 +40,18 @@ class MembershipInline(admin.TabularInline):  # type: ignore[type-arg]
 
 
 @admin.register(User)
-class PersonAdmin(UserAdmin):  # type: ignore[type-arg]
+class PersonAdmin(UserAdmin, ModelAdmin):  # type: ignore[misc, type-arg]
     """People, with their teams."""
 
+    form = UserChangeForm
+    add_form = UserCreationForm
+    change_password_form = AdminPasswordChangeForm
     inlines = [MembershipInline]
     list_display = ["username", "email", "is_staff", "is_active", "last_login"]
 
 
 @admin.register(Team)
-class TeamAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class TeamAdmin(ModelAdmin):  # type: ignore[misc]
     """Teams, with their people."""
 
     list_display = ["name", "created_at"]
@@ -102,7 +105,7 @@ class AuditEntryAdmin(ReadOnly):
 
 
 @admin.register(Queue)
-class QueueAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class QueueAdmin(ModelAdmin):  # type: ignore[misc]
     """Queues; they are paused on the fleet's page, where a reason is asked for."""
 
     list_display = ["name", "description", "default_priority", "is_paused", "pause_reason"]

@@ -8,6 +8,7 @@ import dj_database_url
 import plotly
 from csp.constants import SELF
 
+from webapp.administration import UNFOLD  # noqa: F401 - a setting
 from webapp.broker import redis_url
 from webapp.environment import PROJECT_ROOT, Environment, split_names
 
@@ -31,7 +32,8 @@ DEBUG = False
 ALLOWED_HOSTS = split_names(ENVIRONMENT.allowed_hosts) or ["127.0.0.1", "localhost", "[::1]"]
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "unfold.apps.BasicAppConfig",  # before the admin, whose templates it replaces
+    "webapp.administration.AdministrationConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",

@@ -11,7 +11,7 @@ from torch import nn
 from jobs.contract.catalog import Target
 from jobs.contract.errors import RefusedSpec
 from jobs.contract.spec import Precision, TrainSpec
-from workers.engine.fp8 import convert_to_fp8
+from workers.engine.fp8 import convert_to_fp8, layers_beside_fp8
 from workers.engine.losses import loss_for
 from workers.engine.precision import Arithmetic, apply_precision, build_scaler
 from workers.engine.step import build_loss, build_step
@@ -116,15 +116,22 @@ def test_clipping_sees_the_gradients_as_they_are_not_as_they_are_scaled():
     assert scaled.losses == pytest.approx(plain.losses, abs=5e-3)
 
 
-def test_fp8_says_which_layer_does_not_fit():
-    with pytest.raises(RefusedSpec, match="Layer 1 has 32 inputs and 10 outputs; fp8 needs multiples of 16"):
-        convert_to_fp8(nn.Sequential(nn.Linear(16, 32), nn.Linear(32, 10)))
+def test_fp8_is_refused_where_no_layer_fits():
+    with pytest.raises(RefusedSpec, match="No linear layer of this model"):
+        convert_to_fp8(nn.Sequential(nn.Linear(8, 32), nn.Linear(32, 10)))
 
 
-def test_fp8_hands_a_fitting_model_to_torchao(monkeypatch):
-    converted = nn.Linear(16, 16)
+def test_fp8_asks_torchao_for_the_layers_that_fit_and_tells_the_others(monkeypatch):
+    asked = []
+
+    def convert(model, *, module_filter_fn):
+        asked.extend(name for name, layer in model.named_children() if module_filter_fn(layer, name))
+        return model
+
     package, module = ModuleType("torchao"), ModuleType("torchao.float8")
-    module.convert_to_float8_training = lambda _model: converted
+    module.convert_to_float8_training = convert
     monkeypatch.setitem(sys.modules, "torchao", package)
     monkeypatch.setitem(sys.modules, "torchao.float8", module)
-    assert convert_to_fp8(nn.Linear(32, 16)) is converted
+    model = nn.Sequential(nn.Linear(16, 32), nn.Linear(32, 10))
+    assert convert_to_fp8(model) is model
+    assert (asked, layers_beside_fp8(model)) == (["0"], ["1"])

@@ -69,6 +69,12 @@ def test_staff_open_the_administration(boss: User, web: Client) -> None:
     assert web.get("/admin/", follow=True).status_code == 403
 
 
+def test_only_the_administration_may_evaluate_scripts(boss: User) -> None:
+    policies = {path: browser_of(boss).get(path).headers["Content-Security-Policy"] for path in ("/admin/", "/fleet/")}
+    assert "script-src 'self' 'unsafe-eval';" in policies["/admin/"] + ";"
+    assert "unsafe-eval" not in policies["/fleet/"]
+
+
 def test_the_administration_has_no_sign_in_page_of_its_own(db: None) -> None:
     response = Client().get("/admin/", follow=True)
     assert response.redirect_chain[-1][0] == "/sign-in/?next=/admin/"

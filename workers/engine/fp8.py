@@ -9,16 +9,23 @@ from jobs.contract.rules.table import refuse
 
 
 def convert_to_fp8(model: nn.Module) -> nn.Module:
-    """The model with every linear layer in fp8 (dynamic scaling, one scale per tensor).
+    """The model with every linear layer of fitting sizes in fp8 (dynamic scaling, one scale per tensor).
 
-    Raises `RefusedSpec` where a layer's sizes do not suit: converting only some would do less than was asked for.
+    Which layers stay as they were `layers_beside_fp8` tells. Raises `RefusedSpec` where none fits.
     """
-    for name, layer in model.named_modules():
-        if isinstance(layer, nn.Linear) and (layer.in_features % FP8_MULTIPLE or layer.out_features % FP8_MULTIPLE):
-            message = _("Layer %(name)s has %(inputs)s inputs and %(outputs)s outputs; fp8 needs multiples of 16.")
-            sizes = {"inputs": layer.in_features, "outputs": layer.out_features}
-            raise RefusedSpec([refuse("precision", message, name=name, **sizes)])
+    if not any(isinstance(layer, nn.Linear) and _fits(layer) for layer in model.modules()):
+        message = _("No linear layer of this model has sizes that are multiples of 16, which fp8 needs.")
+        raise RefusedSpec([refuse("precision", message)])
     from torchao.float8 import convert_to_float8_training  # optional; a rule has refused its absence
 
-    converted: nn.Module = convert_to_float8_training(model)
+    converted: nn.Module = convert_to_float8_training(model, module_filter_fn=lambda layer, _name: _fits(layer))
     return converted
+
+
+def layers_beside_fp8(model: nn.Module) -> list[str]:
+    """The names of linear layers that fp8's units cannot multiply, most often the last one alone."""
+    return [name for name, layer in model.named_modules() if isinstance(layer, nn.Linear) and not _fits(layer)]
+
+
+def _fits(layer: nn.Linear) -> bool:
+    return layer.in_features % FP8_MULTIPLE == 0 and layer.out_features % FP8_MULTIPLE == 0

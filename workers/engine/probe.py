@@ -11,15 +11,18 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from jobs.contract.catalog import Part
+from jobs.contract.messages import gettext_noop as _
 from jobs.contract.rules.parts import NOTHING_TO_CHANGE, parts_changed
 from jobs.contract.rules.table import warn
-from jobs.contract.spec import TrainSpec
+from jobs.contract.spec import Precision, TrainSpec
 from workers.engine.data.dataset import Split
+from workers.engine.fp8 import layers_beside_fp8
 from workers.engine.fsdp import forget_forward
 from workers.engine.models import blocks_of
 from workers.engine.precision import Forward
 from workers.engine.report import Report
 
+_BESIDE_FP8 = _("Linear layers that stay in bf16, because fp8 needs sizes that are multiples of 16: %(names)s.")
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _MATMUL_MODULES = (nn.Linear, *_CONVOLUTIONS)
 _KERNELS = {
@@ -112,3 +115,5 @@ def tell_what_did_nothing(spec: TrainSpec, model: nn.Module, seen: Observed, rep
     for field, part in parts_changed(spec).items():
         if part not in parts:
             report.warn(warn(field, NOTHING_TO_CHANGE))
+    if spec.precision is Precision.FP8 and (names := layers_beside_fp8(model)):
+        report.warn(warn("precision", _BESIDE_FP8, names=", ".join(names)))

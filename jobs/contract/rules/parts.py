@@ -77,9 +77,9 @@ def fp8_outputs(at: Situation) -> Iterator[Finding]:
         return
     outputs = max(model.min_outputs, dataset.num_classes)
     if outputs % FP8_MULTIPLE:
-        yield refuse(
+        yield warn(
             "precision",
-            _("The last layer of %(model)s has %(outputs)s outputs here; fp8 needs a multiple of 16."),
+            _("The last layer of %(model)s stays in bf16: %(outputs)s outputs are no multiple of 16, which fp8 needs."),
             model=model.name,
             outputs=outputs,
         )
