@@ -13,6 +13,7 @@ class Estimate(BaseModel):
     num_parameters: int  # of the whole model
     flops_per_step: float | None  # of the global batch; None where they cannot be counted without running the model
     num_ranks: int
+    num_nodes: int = 1
     device_kind: str  # "cpu" or "cuda"
     weights_bytes: int
     gradients_bytes: int
@@ -34,5 +35,5 @@ class Estimate(BaseModel):
         """Whether the peak is within the device's memory; a host's memory is shared by all ranks. None if unknown."""
         if self.device_memory_bytes is None:
             return None
-        num_sharing = self.num_ranks if self.device_kind == "cpu" else 1
+        num_sharing = self.num_ranks // self.num_nodes if self.device_kind == "cpu" else 1
         return self.peak_bytes * num_sharing <= self.device_memory_bytes

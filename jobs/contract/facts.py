@@ -50,12 +50,13 @@ class DeviceSample(BaseModel):
 
 
 class Hardware(BaseModel):
-    """What one run had: its devices, one per rank or the ranks' one CPU, and the cores that its processes shared."""
+    """What one run had on each of its nodes: devices, one per rank or the ranks' one CPU, and the cores they shared."""
 
     model_config = ConfigDict(frozen=True)
 
     devices: list[DeviceFacts]
     num_cpu_cores: int
+    num_nodes: int = 1  # hosts that had as much each
 
 
 class HostFacts(BaseModel):

@@ -158,7 +158,7 @@ class TrainSpec(BaseModel):
     num_devices: int = option(
         1,
         label=_("Number of devices"),
-        help_text=_("GPUs, or processes on a CPU. Each runs one rank."),
+        help_text=_("GPUs, or processes on a CPU, of each node. Each runs one rank."),
         group=Group.HARDWARE,
         role=Role.CONFIGURATION,
         ge=1,
@@ -190,6 +190,16 @@ class TrainSpec(BaseModel):
         help_text=_("torch.compile. The first step then includes the compilation and is timed apart."),
         group=Group.HARDWARE,
         role=Role.CONFIGURATION,
+    )
+    num_nodes: int = option(
+        1,
+        label=_("Nodes"),
+        help_text=_("Hosts that train one model together, each on as many devices as asked for above."),
+        group=Group.HARDWARE,
+        role=Role.CONFIGURATION,
+        advanced=True,
+        ge=1,
+        le=1024,
     )
     build_on_device: bool = option(
         False,
@@ -600,6 +610,11 @@ class TrainSpec(BaseModel):
     @property
     def num_ranks(self) -> int:
         """Training processes: one per device, one in all without parallelism or with data_parallel."""
+        return self.num_local_ranks * self.num_nodes
+
+    @property
+    def num_local_ranks(self) -> int:
+        """Training processes on each node."""
         return self.num_devices if self.uses_ranks else 1
 
     @property

@@ -67,13 +67,14 @@ def test_a_configuration_field_does_not_change_the_workload(field, value):
 
 
 def test_every_configuration_field_is_held_here_or_by_the_global_batch():
-    by_batch = {"micro_batch_size", "grad_accum_steps", "num_devices", "parallelism"}
+    by_batch = {"micro_batch_size", "grad_accum_steps", "num_devices", "num_nodes", "parallelism"}
     assert set(fields_with_role(Role.CONFIGURATION)) == set(CONFIGURATION) | by_batch
 
 
 def test_the_same_global_batch_is_the_same_work_however_it_is_split():
     assert key(micro_batch_size=8, grad_accum_steps=2) == key()
     assert key(micro_batch_size=8, num_devices=2, parallelism="ddp") == key()
+    assert key(micro_batch_size=8, num_nodes=2, parallelism="ddp") == key()
 
 
 @pytest.mark.parametrize(

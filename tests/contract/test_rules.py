@@ -55,6 +55,11 @@ def test_an_ordinary_spec_passes_without_a_word():
             "num_devices",
             "Without parallelism a job uses one device. Choose ddp or set devices to 1.",
         ),
+        (
+            {"num_nodes": 2},
+            "num_nodes",
+            "Several nodes share the work as ranks. Choose ddp or fsdp2, or set nodes to 1.",
+        ),
         ({"device": "cuda"}, "device", "This worker has no CUDA GPU. Choose cpu or auto."),
         (
             {"num_workers": 2},

@@ -66,6 +66,8 @@ def test_what_is_not_an_object_is_refused_as_a_whole(text):
 def test_the_global_batch_counts_ranks_and_accumulation():
     spec = TrainSpec(micro_batch_size=8, grad_accum_steps=3, parallelism="ddp", num_devices=2)
     assert (spec.num_ranks, spec.global_batch_size) == (2, 48)
+    over_nodes = spec.model_copy(update={"num_nodes": 3})
+    assert (over_nodes.num_local_ranks, over_nodes.num_ranks, over_nodes.global_batch_size) == (2, 6, 144)
 
 
 def test_every_field_has_a_label_a_help_text_a_group_and_a_role():

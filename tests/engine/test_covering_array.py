@@ -42,6 +42,7 @@ WORK = [
 # Numbers have no end of values: these are the ones that do different things. Enumerations and switches give their own.
 NUMBERS = {
     "num_devices": [1, 2],
+    "num_nodes": [1],
     "initial_loss_scale": [None, 1024.0],
     "ddp_bucket_cap_mb": [None, 1],
     "num_threads": [None, 1],

@@ -13,6 +13,7 @@ from jobs.contract.events import parse_event
 from jobs.contract.spec import TrainSpec
 from jobs.contract.states import Outcome
 from workers.engine.launch import rank_environment
+from workers.engine.node import Node
 
 DDP = {"parallelism": "ddp", "num_devices": 2, "micro_batch_size": 8}
 
@@ -67,9 +68,9 @@ def test_cores_are_shared_out_among_ranks_unless_the_user_says(monkeypatch):
     monkeypatch.setattr("workers.engine.launch.num_usable_cores", lambda: 8)
     spec = TrainSpec(**DIGITS | DDP)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    assert rank_environment(spec)["OMP_NUM_THREADS"] == "3"  # of 8 cores one stays free
+    assert rank_environment(spec, Node())["OMP_NUM_THREADS"] == "3"  # of 8 cores one stays free
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert rank_environment(spec)["OMP_NUM_THREADS"] == "1"
+    assert rank_environment(spec, Node())["OMP_NUM_THREADS"] == "1"
 
 
 class LiveRun:

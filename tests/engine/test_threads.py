@@ -8,13 +8,13 @@ from workers.engine.threads import default_num_threads
 
 
 @pytest.mark.parametrize(
-    ("num_cores", "num_ranks", "expected"), [(16, 1, 15), (16, 4, 3), (2, 1, 1), (2, 2, 1), (1, 1, 1)]
+    ("num_cores", "num_local_ranks", "expected"), [(16, 1, 15), (16, 4, 3), (2, 1, 1), (2, 2, 1), (1, 1, 1)]
 )
 def test_all_cores_but_one_are_shared_out_over_the_ranks(
-    monkeypatch: pytest.MonkeyPatch, num_cores: int, num_ranks: int, expected: int
+    monkeypatch: pytest.MonkeyPatch, num_cores: int, num_local_ranks: int, expected: int
 ) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    assert default_num_threads(num_cores, num_ranks) == expected
+    assert default_num_threads(num_cores, num_local_ranks) == expected
 
 
 def test_the_environment_has_its_say_where_the_spec_has_none(monkeypatch: pytest.MonkeyPatch) -> None:

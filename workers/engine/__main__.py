@@ -41,6 +41,16 @@ def _parse_arguments() -> argparse.Namespace:
     run.add_argument("--artifacts", type=Path, metavar="DIR", help="write checkpoints and profiles into this folder")
     run.add_argument("--resume", type=Path, metavar="CHECKPOINT", help="go on from this file")
     run.add_argument("--memory-limit-bytes", type=_memory_limit, help="limit on the address space of each process")
+    run.add_argument(
+        "--rendezvous",
+        type=_endpoint,
+        metavar="HOST:PORT",
+        help="of several nodes: where node 0 is, and a free port there",
+    )
+    run.add_argument(
+        "--rendezvous-id", default="pitwall", metavar="ID", help="a name for the run, alike on all its nodes"
+    )
+    run.add_argument("--node-rank", type=int, default=0, metavar="N", help="which node this is, from 0, which reports")
     estimate = commands.add_parser("estimate", help="print parameters, FLOPs and peak memory as JSON, without running")
     estimate.add_argument("spec", type=Path, help="a JSON file")
     compare = commands.add_parser("compare", help="print two runs side by side")
@@ -60,14 +70,23 @@ def _memory_limit(text: str) -> int:
     return limit
 
 
+def _endpoint(text: str) -> str:
+    host, colon, port = text.rpartition(":")
+    if not (host and colon and port.isdigit() and 0 < int(port) < 2**16):
+        raise argparse.ArgumentTypeError("must be HOST:PORT")
+    return text
+
+
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.memory_limit_bytes is not None:
         resource.setrlimit(resource.RLIMIT_AS, (arguments.memory_limit_bytes, arguments.memory_limit_bytes))
     from workers.engine.attempt import run_attempt
     from workers.engine.files import RunFiles
+    from workers.engine.node import Node
 
     files = RunFiles(artifacts=_absolute(arguments.artifacts), resume=_absolute(arguments.resume))
-    return run_attempt(arguments.spec, arguments.events, STARTED_S, files)
+    node = Node(rank=arguments.node_rank, rendezvous=arguments.rendezvous, run_id=arguments.rendezvous_id)
+    return run_attempt(arguments.spec, arguments.events, STARTED_S, files, node)
 
 
 def _absolute(path: Path | None) -> Path | None:

@@ -68,7 +68,8 @@ def measure_flops(spec: TrainSpec, dataset: Dataset, report: Report) -> None:
     summary.flops_per_s = per_sample * summary.samples_per_s
     peak = peak_flops_per_s(summary.device_name or "", spec.precision.value)
     if peak is not None:
-        summary.mfu = model_flops_utilization(per_sample, summary.samples_per_s, peak * spec.num_devices)
+        num_devices = spec.num_devices * spec.num_nodes
+        summary.mfu = model_flops_utilization(per_sample, summary.samples_per_s, peak * num_devices)
 
 
 def warn_of_needless_checkpointing(spec: TrainSpec, dataset: Dataset, device: torch.device, report: Report) -> None:

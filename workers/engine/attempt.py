@@ -15,6 +15,7 @@ from workers.engine.environment import environment_of
 from workers.engine.failure import Failure, OutOfTime, Terminated, failure_from
 from workers.engine.files import RunFiles
 from workers.engine.narrator import Narrator
+from workers.engine.node import Node
 from workers.engine.progress import ProgressLine
 from workers.engine.report import Report
 from workers.engine.stream import EventStream
@@ -22,7 +23,13 @@ from workers.engine.stream import EventStream
 _WITHOUT_A_SENTENCE = (PitwallError.exit_code, RankFailed.exit_code)  # of their own: what nobody foresaw
 
 
-def run_attempt(spec_path: Path, events_path: Path | None, started_s: float, files: RunFiles) -> int:
+def run_attempt(
+    spec_path: Path,
+    events_path: Path | None,
+    started_s: float,
+    files: RunFiles,
+    node: Node = Node(),  # noqa: B008 - frozen
+) -> int:
     """Run the spec in a file, report on `events_path` or standard output, and return the exit code."""
     try:
         report = _open_report(events_path)
@@ -32,9 +39,11 @@ def run_attempt(spec_path: Path, events_path: Path | None, started_s: float, fil
     _listen_to_signals()
     try:
         report.spec = spec = read_spec(spec_path)
-        signal.setitimer(signal.ITIMER_REAL, spec.time_limit_s or 0)
+        if node.leads:
+            signal.setitimer(signal.ITIMER_REAL, spec.time_limit_s or 0)
         files.require_for(spec)
-        _train(spec, report, started_s, files)
+        node.require_for(spec)
+        _train(spec, report, started_s, files, node)
         signal.setitimer(signal.ITIMER_REAL, 0)
     except BaseException as error:  # this is the process's boundary
         _take_no_more_signals()
@@ -89,13 +98,13 @@ def _say_last(report: Report, last: Finished, exit_code: int) -> int:
     return exit_code
 
 
-def _train(spec: TrainSpec, report: Report, started_s: float, files: RunFiles) -> None:
+def _train(spec: TrainSpec, report: Report, started_s: float, files: RunFiles, node: Node) -> None:
     os.environ.update(environment_of(spec))  # before libraries that read it are imported
     # Imported here because a broken spec should not wait for torch, and the launcher's side never needs it.
     if spec.uses_ranks:
         from workers.engine.launch import run_ranks
 
-        run_ranks(spec, report, files)
+        run_ranks(spec, report, files, node)
         return
     report.enter("importing")
     from workers.engine.parallel import Rank

@@ -89,6 +89,7 @@ def estimate(asked: TrainSpec, facts: HostFacts, catalog: Catalog) -> Estimate:
         num_parameters=sum(parameter.numel() for parameter in plain.parameters()),
         flops_per_step=_count_flops(plain, dataset, spec),
         num_ranks=spec.num_ranks,
+        num_nodes=spec.num_nodes,
         device_kind=spec.device,
         dataset_bytes=dataset_bytes,
         device_memory_bytes=min(memories, default=None),
@@ -116,7 +117,7 @@ def tell_needless_checkpointing(
     overhead_bytes = _overhead(imported_bytes, seen) if device.type == "cpu" else 0
     beside_bytes = _dataset_bytes(spec, dataset) + overhead_bytes
     peak_bytes = _sizes_of_a_rank(keeping, seen, _try_optimizer(spec, device), beside_bytes)["peak_bytes"]
-    num_sharing = spec.num_ranks if device.type == "cpu" else 1
+    num_sharing = spec.num_local_ranks if device.type == "cpu" else 1
     if peak_bytes * num_sharing > _FITS_SAFELY * device_memory_bytes:
         return []
     message = _("Without it a step needs about %(peak)s GiB of %(memory)s GiB: it fits, and computes nothing twice.")

@@ -128,6 +128,10 @@ def _installed(package: str) -> str:
         return ""
 
 
-def hardware_of(facts: HostFacts, kind: str, num_devices: int) -> Hardware:
-    """What a run on `num_devices` devices of one kind has of this host; on a CPU all its processes share the one."""
-    return Hardware(devices=facts.devices_of(kind)[:num_devices], num_cpu_cores=facts.num_cpu_cores)
+def hardware_of(facts: HostFacts, kind: str, num_devices: int, num_nodes: int = 1) -> Hardware:
+    """What a run on `num_devices` devices of one kind has of this host; on a CPU all its processes share the one.
+
+    Its other nodes are taken to be like this one.
+    """
+    devices = facts.devices_of(kind)[:num_devices]
+    return Hardware(devices=devices, num_cpu_cores=facts.num_cpu_cores, num_nodes=num_nodes)

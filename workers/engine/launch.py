@@ -26,6 +26,7 @@ from workers.engine.environment import environment_of
 from workers.engine.facts import environment_for_children, num_usable_cores, read_host_facts_apart
 from workers.engine.failure import Failure, RunFailed
 from workers.engine.files import RunFiles
+from workers.engine.node import Node
 from workers.engine.rank import EVENTS_PIPE, FILES_FILE, SPEC_FILE, RankFailure
 from workers.engine.report import Report
 from workers.engine.threads import default_num_threads
@@ -36,8 +37,8 @@ _STDERR_TAIL_BYTES = 32 * 1024
 _EXIT_CODES = re.compile(r"rank\s*:\s*(\d+) \(local_rank: \d+\)\s+exitcode\s*:\s*(-?\d+)")
 
 
-def run_ranks(spec: TrainSpec, report: Report, files: RunFiles) -> None:
-    """Train as `spec` says on `spec.num_devices` ranks of this host; raises `RunFailed` with the first failure."""
+def run_ranks(spec: TrainSpec, report: Report, files: RunFiles, node: Node) -> None:
+    """Train as `spec` says on the ranks of this host; raises `RunFailed` with the first failure among them."""
     require_allowed(spec, read_host_facts_apart(), read_catalog())  # before anything starts; rank 0 tells the warnings
     report.enter("launching")
     with TemporaryDirectory(prefix="pitwall-") as name:
@@ -45,19 +46,19 @@ def run_ranks(spec: TrainSpec, report: Report, files: RunFiles) -> None:
         (folder / SPEC_FILE).write_text(spec.model_dump_json())
         (folder / FILES_FILE).write_text(files.model_dump_json())
         os.mkfifo(folder / EVENTS_PIPE)
-        with Relay(folder / EVENTS_PIPE, report) as relay, _launcher(spec, folder) as launcher:
+        with Relay(folder / EVENTS_PIPE, report) as relay, _launcher(spec, folder, node) as launcher:
             exit_code = relay.run_until_end(launcher)
-        if exit_code != 0 or not relay.finished:
+        if exit_code != 0 or (node.leads and not relay.finished):  # only node 0 has the rank that reports
             raise RunFailed(first_failure(folder, exit_code, relay.stderr_tail, report))
 
 
 @contextmanager
-def _launcher(spec: TrainSpec, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+def _launcher(spec: TrainSpec, folder: Path, node: Node) -> Iterator[subprocess.Popen[bytes]]:
     """torchrun while the block runs; its ranks end with it."""
     engine_pid = os.getpid()
     launcher = subprocess.Popen(
-        torchrun_command(spec, folder),
-        env=rank_environment(spec),
+        torchrun_command(spec, folder, node),
+        env=rank_environment(spec, node),
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         preexec_fn=lambda: die_with_parent(engine_pid),
@@ -69,25 +70,24 @@ def _launcher(spec: TrainSpec, folder: Path) -> Iterator[subprocess.Popen[bytes]
         launcher.wait()
 
 
-def torchrun_command(spec: TrainSpec, folder: Path) -> list[str]:
-    """One rank per device on this host; port 0 lets the rendezvous find a free one."""
+def torchrun_command(spec: TrainSpec, folder: Path, node: Node) -> list[str]:
+    """One rank per device on this host."""
     return [
         *(sys.executable, "-m", "torch.distributed.run"),
-        *("--nproc-per-node", str(spec.num_devices)),
-        *("--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "--local-addr", "127.0.0.1"),
+        *("--nnodes", str(spec.num_nodes), "--nproc-per-node", str(spec.num_devices)),
+        *node.torchrun_options,
         *("--max-restarts", "0"),
         *("--log-dir", str(folder / "logs")),
         *("-m", "workers.engine", "rank", str(folder)),
     ]
 
 
-def rank_environment(spec: TrainSpec) -> dict[str, str]:
+def rank_environment(spec: TrainSpec, node: Node) -> dict[str, str]:
     """The environment of torchrun and its ranks; what is set already stays."""
-    environment = environment_for_children() | environment_of(spec)
+    environment = environment_for_children() | environment_of(spec) | node.environment
     # Without this torchrun sets one thread for each rank, whatever the host has.
-    num_threads = spec.num_threads or default_num_threads(num_usable_cores(), spec.num_ranks)
+    num_threads = spec.num_threads or default_num_threads(num_usable_cores(), spec.num_local_ranks)
     environment["OMP_NUM_THREADS"] = str(num_threads)
-    environment.setdefault("GLOO_SOCKET_IFNAME", "lo")  # else gloo looks up the host's name, which may not resolve
     return environment
 
 

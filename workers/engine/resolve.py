@@ -23,7 +23,7 @@ def resolve(spec: TrainSpec, facts: HostFacts, dataset: Dataset, catalog: Catalo
     steps_per_epoch = BatchOrder.of(spec, len(dataset.train), rank=0).steps_per_epoch
     num_steps = spec.num_steps if spec.num_epochs is None else spec.num_epochs * steps_per_epoch
     device = DeviceKind(resolve_device_kind(spec, facts))
-    num_threads = spec.num_threads or default_num_threads(facts.num_cpu_cores, spec.num_ranks)
+    num_threads = spec.num_threads or default_num_threads(facts.num_cpu_cores, spec.num_local_ranks)
     decided: dict[str, object] = {
         "device": device,
         "num_steps": num_steps,

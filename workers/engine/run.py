@@ -141,7 +141,9 @@ def _evaluate(setting: Setting, parts: Assembly) -> None:
     setting.report.enter("evaluating")
     began_s, summary = time.perf_counter(), setting.summary
     spec = setting.spec
-    samples_per_device = spec.micro_batch_size * spec.num_ranks // spec.num_devices  # data_parallel splits a batch
+    samples_per_device = (
+        spec.micro_batch_size * spec.num_local_ranks // spec.num_devices
+    )  # data_parallel splits a batch
     ground = (setting.device, setting.rank, setting.exchange)
     with compiled_modules_set_aside():
         evaluation = evaluate(parts.model, setting.dataset, parts.forward, *ground, samples_per_device)
@@ -182,5 +184,5 @@ def _started(spec: TrainSpec, facts: HostFacts, dataset: Dataset, device_name: s
         dataset_revision=dataset.revision,
         num_train_samples=len(dataset.train),
         versions=versions_of(facts),
-        hardware=hardware_of(facts, spec.device.value, spec.num_devices),
+        hardware=hardware_of(facts, spec.device.value, spec.num_devices, spec.num_nodes),
     )

@@ -62,7 +62,9 @@ def devices_and_parallelism(at: Situation) -> Iterator[Finding]:
     spec = at.spec
     if spec.parallelism is Parallelism.NONE and spec.num_devices > 1:
         yield refuse("num_devices", _("Without parallelism a job uses one device. Choose ddp or set devices to 1."))
-    if spec.uses_ranks and spec.num_devices == 1:
+    if spec.num_nodes > 1 and not spec.uses_ranks:
+        yield refuse("num_nodes", _("Several nodes share the work as ranks. Choose ddp or fsdp2, or set nodes to 1."))
+    if spec.uses_ranks and spec.num_ranks == 1:
         yield warn("parallelism", _("%(name)s on one device only measures its overhead."), name=spec.parallelism.value)
 
 
@@ -97,7 +99,7 @@ def threads_fit_cores(at: Situation) -> Iterator[Finding]:
     """More threads than cores wait for each other at every operation: steps become many times slower."""
     if at.facts is None or at.spec.num_threads is None or at.device_kind != "cpu":
         return
-    asked, cores = at.spec.num_threads * at.spec.num_ranks, at.facts.num_cpu_cores
+    asked, cores = at.spec.num_threads * at.spec.num_local_ranks, at.facts.num_cpu_cores
     if asked >= cores > 1:
         yield warn(
             "num_threads",
