@@ -1,4 +1,4 @@
-"""The files of one attempt, under `var/attempts/<id>/`."""
+"""The files of one attempt, under `var/attempts/<id>/`; its other nodes have a folder each in there."""
 
 from pathlib import Path
 
@@ -8,8 +8,9 @@ from django.conf import settings
 class AttemptFiles:
     """Paths of one attempt's files; all of them may be on a volume that the hosts share."""
 
-    def __init__(self, attempt_id: int) -> None:
-        self.folder = settings.VAR / "attempts" / str(attempt_id)
+    def __init__(self, attempt_id: int, node_rank: int = 0) -> None:
+        self._attempt_folder = settings.VAR / "attempts" / str(attempt_id)
+        self.folder = self._attempt_folder / f"node-{node_rank}" if node_rank else self._attempt_folder
 
     @property
     def spec(self) -> Path:
@@ -23,8 +24,8 @@ class AttemptFiles:
 
     @property
     def artifacts(self) -> Path:
-        """The folder of checkpoints and profiles."""
-        return self.folder / "artifacts"
+        """The folder of checkpoints and profiles, one for all nodes."""
+        return self._attempt_folder / "artifacts"
 
     @property
     def log(self) -> Path:

@@ -1,14 +1,17 @@
 """An engine that computes nothing: it speaks the real engine's protocol and misbehaves on demand, within a second.
 
 `PITWALL_ENGINE_MODULE=tests.stand_in_engine` puts it behind the real supervisor. What a run does is chosen by the
-spec's `seed`; a step takes `STEP_S`. It reports `PITWALL_STAND_IN_GPUS` GPUs that nobody computes on.
+spec's `seed`; a step takes `STEP_S`. It reports `PITWALL_STAND_IN_GPUS` GPUs that nobody computes on. Of a run on
+several nodes only the first one does anything; like ranks, each notices when another one is gone.
 """
 
 import argparse
 import json
 import os
 import resource
+import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -76,11 +79,53 @@ def read_facts() -> HostFacts:
     )
 
 
+class PeerGone(Exception):
+    """A node has ended before the run has."""
+
+
+class Peers:
+    """This node's connections to others: of the first one to each, of each to the first one."""
+
+    def __init__(self, endpoint: str | None, rank: int, num_nodes: int) -> None:
+        self.connections: list[socket.socket] = []
+        if endpoint is None:
+            return
+        host, _, port = endpoint.rpartition(":")
+        if rank == 0:
+            with socket.create_server((host, int(port))) as server:
+                self.connections = [server.accept()[0] for _node in range(1, num_nodes)]
+        else:
+            self.connections = [_connect(host, int(port))]
+
+    def require(self) -> None:
+        """Raise where one is gone."""
+        if self.connections and select.select(self.connections, [], [], 0)[0]:
+            raise PeerGone
+
+    def dismiss(self) -> None:
+        """The run is done."""
+        for connection in self.connections:
+            connection.sendall(b"done")
+
+    def wait_for_the_end(self) -> None:
+        if self.connections[0].recv(4) != b"done":
+            raise PeerGone
+
+
+def _connect(host: str, port: int) -> socket.socket:
+    while True:
+        try:
+            return socket.create_connection((host, port))
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+
+
 class Run:
     """One run; `first` is the step that it begins with."""
 
-    def __init__(self, spec: TrainSpec, stream: EventStream, artifacts: Path, first: int) -> None:
+    def __init__(self, spec: TrainSpec, stream: EventStream, artifacts: Path, first: int, peers: Peers) -> None:
         self.spec, self.stream, self.artifacts, self.first = spec, stream, artifacts, first
+        self.peers = peers
         self.num_steps = spec.num_steps or 1
         self.kind = resolve_device_kind(spec, read_facts())
 
@@ -106,6 +151,7 @@ class Run:
         for begin in range(self.first, self.num_steps + 1, window):
             steps = list(range(begin, min(begin + window, self.num_steps + 1)))
             time.sleep(pause_s * len(steps))
+            self.peers.require()
             self.emit_points(steps)
             self.save_if_due(steps)
 
@@ -168,6 +214,7 @@ def play(run: Run, part: Part) -> None:
         case _:
             run.train()
     run.finish(Outcome.SUCCEEDED)
+    run.peers.dismiss()
     return None
 
 
@@ -179,6 +226,9 @@ def main() -> None:
     parser.add_argument("--events", type=Path)
     parser.add_argument("--artifacts", type=Path)
     parser.add_argument("--resume", type=Path)
+    parser.add_argument("--rendezvous")
+    parser.add_argument("--rendezvous-id")
+    parser.add_argument("--node-rank", type=int, default=0)
     arguments = parser.parse_args()
     if arguments.command == "describe":
         catalog = BUILT_IN.model_dump(mode="json")
@@ -187,7 +237,17 @@ def main() -> None:
     spec = TrainSpec.model_validate_json(arguments.spec.read_text())
     first = int(arguments.resume.read_text()) + 1 if arguments.resume else 1
     seed = spec.seed if spec.seed in set(Part) else 0
-    play(Run(spec, EventStream.on_file(arguments.events), arguments.artifacts, first), Part(seed))
+    stream, rank = EventStream.on_file(arguments.events), arguments.node_rank
+    run = Run(spec, stream, arguments.artifacts, first, Peers(arguments.rendezvous, rank, spec.num_nodes))
+    try:
+        if rank == 0:
+            play(run, Part(seed))
+        else:
+            run.peers.wait_for_the_end()
+            stream.emit(Finished(outcome=Outcome.SUCCEEDED, summary=Summary()))
+    except (PeerGone, ConnectionError):
+        message = f"Rank {rank} failed: the connection was closed."
+        run.finish(Outcome.FAILED, ErrorInfo(type="RankFailed", message=message, rank=rank))
 
 
 if __name__ == "__main__":

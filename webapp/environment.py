@@ -22,6 +22,9 @@ class Environment(BaseSettings):
     redis_url: str = Field("", description="redis://:PASSWORD@HOST:6379/0; empty selects the embedded server")
     queues: str = Field("default", description="Queues that this host's worker serves, separated by commas")
     host_name: str = Field("", description="This worker's name; empty is the machine's, two on one machine need two")
+    node_address: str = Field(
+        "", description="Where other hosts reach this one for a job of several nodes; empty: found"
+    )
     time_scale: float = Field(1.0, gt=0, description="Multiplies heartbeat, lease and relay times; for tests")
     log_level: str = Field("INFO", description="Lowest level that is logged")
     log_format: Literal["lines", "json"] = Field("lines", description="lines for people, or json: an object per line")

@@ -5,8 +5,10 @@ import time
 
 import psutil
 
-from jobs.models import Attempt
-from jobs.services import finish
+from jobs.contract.events import ErrorInfo
+from jobs.contract.states import Outcome
+from jobs.models import Attempt, AttemptNode
+from jobs.services import finish, nodes
 from jobs.services.wake import wake
 from jobs.timings import timings
 from workers.identity import ATTEMPT_VARIABLE, attempt_mark
@@ -15,6 +17,7 @@ from workers.processes import in_words, is_running, kill, processes_with_variabl
 logger = logging.getLogger(__name__)
 
 _SUPERVISOR = "workers.supervisor"
+_NODE_SUPERVISOR = "workers.node_supervisor"
 
 
 def supervisor_is_running(attempt: Attempt) -> bool:
@@ -22,11 +25,16 @@ def supervisor_is_running(attempt: Attempt) -> bool:
     return is_running(attempt.supervisor_pid, _SUPERVISOR, str(attempt.pk))
 
 
+def node_is_running(node: AttemptNode) -> bool:
+    """The same of the supervisor of an attempt's other node, which is this host."""
+    return is_running(node.supervisor_pid, _NODE_SUPERVISOR, str(node.pk))
+
+
 class Cleaner:
     """Remembers how long it has been trying to end what an attempt left behind."""
 
     def __init__(self) -> None:
-        self._give_up_at: dict[int, float] = {}  # by attempt, by `time.monotonic`
+        self._give_up_at: dict[int, float] = {}  # by attempt, by `time.monotonic`; no host is two nodes of one
 
     def clean(self, worker_id: int) -> None:
         """One round over the attempts of this host."""
@@ -34,22 +42,39 @@ class Cleaner:
         for attempt in live:
             if not supervisor_is_running(attempt):
                 finish.lose_attempt(attempt, "The supervisor of this attempt died.", release_devices=False)
+        for node in AttemptNode.objects.filter(worker=worker_id, ended_at=None).exclude(supervisor_pid=None):
+            if not node_is_running(node):
+                self._end_when_clean(node)
         over = Attempt.objects.filter(devices__worker=worker_id, outcome__isnull=False).distinct()
         for attempt in over:
-            self._free_when_clean(attempt)
+            self._free_when_clean(attempt, worker_id)
 
-    def _free_when_clean(self, attempt: Attempt) -> None:
+    def _end_when_clean(self, node: AttemptNode) -> None:
+        """Note the end of a node whose supervisor has died, once nothing of it is left."""
+        left = self._end_what_is_left(node.attempt_id, node.tree_tag)
+        if left is not None:
+            error = ErrorInfo(type="Lost", message="Its supervisor died.")
+            nodes.end_node(node, Outcome.LOST, error, _sentence(node.attempt, left) if left else "")
+
+    def _free_when_clean(self, attempt: Attempt, worker_id: int) -> None:
         """Free the devices of an ended attempt once nothing of it is left; a living supervisor cleans up itself."""
-        if supervisor_is_running(attempt):
+        node = attempt.nodes.filter(worker=worker_id).first()
+        if node_is_running(node) if node else supervisor_is_running(attempt):
             return
-        left = processes_with_variable(ATTEMPT_VARIABLE, attempt_mark(attempt.pk))
-        give_up_at = self._give_up_at.setdefault(attempt.pk, time.monotonic() + timings().give_up_s)
+        left = self._end_what_is_left(attempt.pk, node.tree_tag if node else attempt_mark(attempt.pk))
+        if left is not None:
+            finish.free_devices(attempt, worker_id, _sentence(attempt, left) if left else "")
+            wake(attempt.job.queue.name)
+
+    def _end_what_is_left(self, attempt_id: int, tag: str) -> list[psutil.Process] | None:
+        """End the processes with that tag; those that do not end in time, None while there is still time."""
+        left = processes_with_variable(ATTEMPT_VARIABLE, tag) if tag else []
+        give_up_at = self._give_up_at.setdefault(attempt_id, time.monotonic() + timings().give_up_s)
         if left and time.monotonic() < give_up_at:
             kill(left)
-            return
-        finish.free_devices(attempt, _sentence(attempt, left) if left else "")
-        wake(attempt.job.queue.name)
-        del self._give_up_at[attempt.pk]
+            return None
+        del self._give_up_at[attempt_id]
+        return left
 
 
 def _sentence(attempt: Attempt, left: list[psutil.Process]) -> str:

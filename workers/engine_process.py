@@ -30,12 +30,20 @@ _GIVE_BACK_BYTES = 2**20  # what is given back at once
 
 
 def start_engine(
-    attempt_id: int, files: AttemptFiles, devices: Sequence[Device], resume: Path | None = None
+    attempt_id: int,
+    files: AttemptFiles,
+    devices: Sequence[Device],
+    resume: Path | None = None,
+    place: Sequence[str] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start the engine on the leased devices; it ends when this process does. Its output goes to the log file."""
+    """Start the engine on the leased devices; it ends when this process does. Its output goes to the log file.
+
+    `place` are its arguments about other nodes.
+    """
     command = [*engine_command(), "run", str(files.spec), "--events", str(files.events)]
     command += ["--artifacts", str(files.artifacts)]
     command += ["--resume", str(resume)] if resume else []
+    command += place
     with files.log.open("ab") as log:
         process = subprocess.Popen(
             command, env=environment_for_engine(attempt_id, devices), stdin=subprocess.DEVNULL, stdout=log, stderr=log

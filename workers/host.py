@@ -16,11 +16,13 @@ from django.db import Error, connections
 
 from jobs.attempt_files import AttemptFiles
 from jobs.contract.catalog import Catalog
+from jobs.contract.events import ErrorInfo
 from jobs.contract.facts import HostFacts
+from jobs.contract.states import Outcome
 from jobs.logs import fields_of
-from jobs.models import Attempt, Device
+from jobs.models import Attempt, AttemptNode, Device
 from jobs.selectors.turns import claimable_jobs
-from jobs.services import finish, wake, workers
+from jobs.services import finish, nodes, wake, workers
 from jobs.services.claim import claim_next
 from jobs.timings import timings
 from workers.ceilings import CeilingWatch
@@ -72,6 +74,16 @@ class Host:
         attempt = claim_next(self.worker_id)
         self._ceilings.give_way()  # to the attempt, should a measurement have begun meanwhile
         return start_supervisor(attempt) if attempt else None
+
+    def join(self, node_id: int) -> subprocess.Popen[bytes] | None:
+        """Start this host's node of an attempt that another host leads; None where there is nothing to start."""
+        if self.worker_id is None or self.stopping.is_set():
+            return None
+        node = nodes.called_nodes(self.worker_id).filter(pk=node_id).first()
+        if node is None:
+            return None
+        self._ceilings.give_way()
+        return start_node_supervisor(node)
 
     def observe(self, supervisor: subprocess.Popen[bytes]) -> int | None:
         """Wait for a supervisor's end, or return None within a second when this worker shuts down."""
@@ -142,6 +154,8 @@ class Host:
         served = claimable_jobs().filter(queue__workers=self._known_worker_id())
         for queue_name in set(served.order_by().values_list("queue__name", flat=True)[:1000]):
             wake.wake(queue_name)
+        for node in nodes.called_nodes(self._known_worker_id()):
+            nodes.call(node)
         return timings().relay_s
 
     def _clean(self) -> float:
@@ -203,6 +217,31 @@ def start_supervisor(attempt: Attempt) -> subprocess.Popen[bytes] | None:
     except OSError as error:
         logger.exception("the supervisor of %s could not be started", attempt, extra=fields_of(attempt))
         finish.lose_attempt(attempt, f"The supervisor could not be started: {error}.", release_devices=True)
+        return None
+
+
+def start_node_supervisor(node: AttemptNode) -> subprocess.Popen[bytes] | None:
+    """Start the supervisor of a node as `start_supervisor` does an attempt's; None where it is there already."""
+    files = AttemptFiles(node.attempt_id, node.rank)
+    tag = attempt_mark(node.attempt_id)
+    if not nodes.join(node, tag):
+        return None
+    try:
+        files.folder.mkdir(parents=True, exist_ok=True)
+        files.spec.write_text(json.dumps(node.attempt.job.spec))
+        with files.supervisor_log.open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "workers.node_supervisor", str(node.pk)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env=os.environ | {ATTEMPT_VARIABLE: tag},
+            )
+    except OSError as error:
+        logger.exception("the supervisor of %s could not be started", node, extra=fields_of(node.attempt))
+        message = f"The supervisor could not be started: {error}."
+        nodes.end_node(node, Outcome.LOST, ErrorInfo(type="Lost", message=message))
         return None
 
 

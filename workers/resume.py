@@ -6,6 +6,7 @@ from pathlib import Path
 from jobs.attempt_files import AttemptFiles
 from jobs.contract.states import Outcome
 from jobs.models import Attempt
+from workers.engine.files import CHECKPOINTS, checkpoint_name
 
 # After these a new attempt begins anew: the work was done, or it had gone wrong before the checkpoint was taken.
 _NOTHING_TO_GO_ON_FROM = (Outcome.SUCCEEDED, Outcome.DIVERGED)
@@ -35,11 +36,19 @@ def find_resumption(attempt: Attempt) -> Resumption | None:
     return max(found, key=lambda resumption: resumption.step, default=None)
 
 
+def resumed_path(attempt: Attempt) -> Path | None:
+    """The checkpoint from which an attempt was found to go on; None where it begins anew."""
+    if attempt.resumed_from_id is None or attempt.resumed_at_step is None:
+        return None
+    name = checkpoint_name(attempt.resumed_at_step)
+    return AttemptFiles(attempt.resumed_from_id).artifacts / CHECKPOINTS / name
+
+
 def _checkpoints(attempt: Attempt) -> list[tuple[int, Path]]:
     """Step and file of each checkpoint, whole or not there at all. After the last step the evaluation is left.
 
     One that is ahead of the stored points does not count: the curve would have a gap that nothing fills.
     """
-    files = (AttemptFiles(attempt.pk).artifacts / "checkpoints").glob("step-*.pt")
+    files = (AttemptFiles(attempt.pk).artifacts / CHECKPOINTS).glob("step-*.pt")
     steps = [(int(path.stem.removeprefix("step-")), path) for path in files]
     return [(step, path) for step, path in steps if step <= attempt.last_step]

@@ -35,18 +35,19 @@ from jobs.services.errors import StaleFence
 from jobs.timings import timings
 from workers.delivery import Delivery
 from workers.engine_process import LogKeeper, start_engine
+from workers.nodes import Nodes
 from workers.oom import OomWatch
 from workers.processes import become_subreaper, end_descendants, in_words
 from workers.resume import find_resumption
 
 logger = logging.getLogger(__name__)
 
-_TICK_S = 0.05
-_STOP_GRACE_S = 1.0  # a host that stops leaves its engines less time than a cancel does
+TICK_S = 0.05
+STOP_GRACE_S = 1.0  # a host that stops leaves its engines less time than a cancel does
 
 _ENDS_OF_ITS_OWN = (Outcome.SUCCEEDED, Outcome.TIMED_OUT)  # what an engine says whoever told it to stop meanwhile
 
-_STOPPED = "The worker was stopped while the job ran."
+STOPPED = "The worker was stopped while the job ran."
 
 DATABASE_AWAY = (OperationalError, InterfaceError)
 
@@ -62,24 +63,27 @@ class Supervisor:
         self.delivery = Delivery(attempt, self.files.events)
         self.log = LogKeeper(self.files.log)
         self.oom = OomWatch()
+        self.nodes = Nodes(attempt)
         self.cancelled = False
         self.stopping = False
         self.timed_out = False
         self._left_behind = ""
         self._time_limit_s = attempt.job.train_spec.time_limit_s
         self._must_end_at = math.inf  # by `time.monotonic`
+        self._nodes_are_over = False
         self._due = {self._heartbeat: 0.0, self._look_for_cancel: 0.0}
         self._database_retry_at = 0.0
 
     def run(self) -> None:
         """The whole life of the attempt."""
-        devices, resume = until_database_answers(self._begin)
+        devices, resume, place = until_database_answers(self._begin)
         signal.signal(signal.SIGTERM, self._stop)
         become_subreaper()
         try:
-            engine = start_engine(self.attempt.pk, self.files, devices, resume)
+            engine = start_engine(self.attempt.pk, self.files, devices, resume, place)
         except OSError as error:
             message = f"The engine could not be started: {error}."
+            until_database_answers(self._stop_nodes)
             until_database_answers(lambda: self._finish(Outcome.FAILED, ErrorInfo(type="CannotStart", message=message)))
             return
         if self._time_limit_s is not None:  # the engine ends itself at its limit; past the grace it must be stuck
@@ -91,18 +95,22 @@ class Supervisor:
         finally:
             end_descendants(0, timings().give_up_s)
 
-    def _begin(self) -> tuple[list[Device], Path | None]:
-        """Note who supervises and where the attempt goes on; its devices, and the checkpoint that it goes on from."""
+    def _begin(self) -> tuple[list[Device], Path | None, list[str]]:
+        """Note who supervises and where the attempt goes on, and call its other nodes.
+
+        Returns the devices here, the checkpoint that it goes on from, and the engine's arguments about its place.
+        """
         record.record_supervisor(self.attempt, os.getpid())
         resumption = find_resumption(self.attempt)
         if resumption:
             record.record_resumed(self.attempt, resumption.origin, resumption.step)
-        return list(self.attempt.devices.all()), resumption.path if resumption else None
+        devices = self.attempt.devices.filter(worker=self.attempt.worker_id)
+        return list(devices), resumption.path if resumption else None, self.nodes.call()
 
     def _watch(self, engine: subprocess.Popen[bytes]) -> None:
         while engine.poll() is None and not self._is_over:
             self._tick()
-            time.sleep(_TICK_S)
+            time.sleep(TICK_S)
         left = end_descendants(self._grace_s, timings().give_up_s)
         if left:
             self._left_behind = f"Left by job {self.attempt.job_id} and not to be ended: {in_words(left)}"
@@ -110,14 +118,15 @@ class Supervisor:
 
     @property
     def _is_over(self) -> bool:
-        return self.cancelled or self.stopping or self.timed_out or self.delivery.finished is not None
+        is_interrupted = self.cancelled or self.stopping or self.timed_out or self._nodes_are_over
+        return is_interrupted or self.delivery.finished is not None
 
     @property
     def _grace_s(self) -> float:
         """After its last word an engine has nothing left to lose: unloading torch would only cost a second."""
         if self.delivery.finished:
             return 0.0
-        return _STOP_GRACE_S if self.stopping else timings().kill_grace_s
+        return STOP_GRACE_S if self.stopping else timings().kill_grace_s
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self.stopping = True
@@ -145,38 +154,55 @@ class Supervisor:
                 self._due[action] = time.monotonic() + action()
 
     def _heartbeat(self) -> float:
-        record.heartbeat(self.attempt)
+        self._renew_lease()
         return timings().heartbeat_s
+
+    def _renew_lease(self) -> None:
+        record.heartbeat(self.attempt)
+        self.nodes.note_heartbeat()
 
     def _look_for_cancel(self) -> float:
         job = Job.objects.only("fence", "cancel_requested_at").get(pk=self.attempt.job_id)
         if job.fence != self.attempt.fence:
             raise StaleFence(str(self.attempt))
         self.cancelled = job.cancel_requested_at is not None
+        self._nodes_are_over = self.nodes.are_over
         return timings().cancel_poll_s
 
     def _end(self, exit_code: int | None) -> None:
         """Deliver what is left and write the end. The lease is kept meanwhile: a full spool takes its time."""
         while self.delivery.take():
-            record.heartbeat(self.attempt)
+            self._renew_lease()
             self.delivery.deliver(flush=True)
+        self._stop_nodes()
         self._write_end(exit_code)
+
+    def _stop_nodes(self) -> None:
+        """No wait where this host stops: the others see the attempt's end, and free their devices themselves."""
+        self.nodes.stop(self._renew_lease, give_up=lambda: self.stopping)
 
     def _write_end(self, exit_code: int | None) -> None:
         finished = self.delivery.finished
         interrupted = self.cancelled or self.stopping or self.timed_out
+        if not interrupted and not (finished and finished.outcome in _ENDS_OF_ITS_OWN):
+            if loss := self.nodes.find_loss():
+                finish.lose_attempt(self.attempt, loss, release_devices=True, left_behind=self._left_behind)
+                return
+            if explained := self.nodes.explain(finished):
+                self._finish(*explained)
+                return
         if finished and (finished.outcome in _ENDS_OF_ITS_OWN or not interrupted):
             self._finish(self._meaning_of(finished), finished.error)
         elif self.cancelled:
             self._finish(Outcome.CANCELLED)
         elif self.stopping:
-            finish.lose_attempt(self.attempt, _STOPPED, release_devices=True, left_behind=self._left_behind)
+            finish.lose_attempt(self.attempt, STOPPED, release_devices=True, left_behind=self._left_behind)
         elif self.timed_out and self._time_limit_s is not None:
             self._finish(Outcome.TIMED_OUT, _out_of_time(self._time_limit_s, tail(self.files.log)))
         elif exit_code == -signal.SIGKILL and self.oom.has_killed:
-            self._finish(Outcome.OUT_OF_MEMORY, _out_of_host_memory(tail(self.files.log)))
+            self._finish(Outcome.OUT_OF_MEMORY, out_of_host_memory(tail(self.files.log)))
         else:
-            self._finish(Outcome.FAILED, _death(exit_code, tail(self.files.log)))
+            self._finish(Outcome.FAILED, death_of_engine(exit_code, tail(self.files.log)))
 
     def _meaning_of(self, finished: Finished) -> Outcome:
         """The outcome that the engine told, in the light of what it could not know."""
@@ -202,7 +228,8 @@ def until_database_answers(action: Callable[[], T]) -> T:
             time.sleep(timings().retry_s)
 
 
-def _death(exit_code: int | None, log_tail: str) -> ErrorInfo:
+def death_of_engine(exit_code: int | None, log_tail: str) -> ErrorInfo:
+    """What is to say of an engine that ended without its last word; None: it does not end."""
     if exit_code is None:
         how = "does not end"
     elif exit_code < 0:
@@ -218,7 +245,8 @@ def _out_of_time(limit_s: float, log_tail: str) -> ErrorInfo:
     return ErrorInfo(type=TimedOut.__name__, message=str(TimedOut(limit_s)), traceback=log_tail)
 
 
-def _out_of_host_memory(log_tail: str) -> ErrorInfo:
+def out_of_host_memory(log_tail: str) -> ErrorInfo:
+    """What is to say of an engine that the kernel ended."""
     message = "The host ran out of memory, and its kernel ended the engine."
     return ErrorInfo(type="OutOfMemory", message=message, traceback=log_tail)
 

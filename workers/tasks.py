@@ -3,7 +3,7 @@
 from celery import shared_task
 from celery.signals import worker_ready, worker_shutting_down
 
-from jobs.services.wake import OBSERVE_TASK, WAKE_TASK, wake
+from jobs.services.wake import JOIN_TASK, OBSERVE_TASK, WAKE_TASK, wake
 from workers.host import host
 
 
@@ -21,6 +21,13 @@ def wake_up(queue_name: str) -> int | None:
 def observe(attempt_id: int) -> None:
     """Watch an attempt that outlived the worker which started it, so that Celery's tools show what runs here."""
     host.observe_adopted(attempt_id)
+
+
+@shared_task(name=JOIN_TASK, ignore_result=True)
+def join(node_id: int) -> int | None:
+    """Start this host's node of an attempt that another host leads; None where it is started already."""
+    supervisor = host.join(node_id)
+    return host.observe(supervisor) if supervisor else None
 
 
 @worker_ready.connect

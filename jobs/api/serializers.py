@@ -40,6 +40,7 @@ class AttemptOut(Schema):
     outcome: Outcome | None
     phase: str
     worker: str | None
+    hosts: list[str]  # the worker, then those of the other nodes
     device_name: str
     hardware: Hardware | None  # null until it has started, and for what an older engine told
     versions: dict[str, str]
@@ -67,6 +68,7 @@ class AttemptOut(Schema):
             outcome=Outcome(attempt.outcome) if attempt.outcome else None,
             phase=attempt.phase,
             worker=attempt.worker.hostname if attempt.worker else None,
+            hosts=attempt.hostnames,
             device_name=attempt.device_name,
             hardware=Hardware.model_validate(attempt.hardware) if attempt.hardware else None,
             versions=attempt.versions,
@@ -128,7 +130,8 @@ class JobOut(JobRow):
     @classmethod
     def of(cls, job: Job) -> Self:
         """The job with its attempts, oldest first; a handful of queries."""
-        attempts = [AttemptOut.of(attempt) for attempt in job.attempts.select_related("worker").order_by("number")]
+        rows = job.attempts.select_related("worker").prefetch_related("nodes__worker").order_by("number")
+        attempts = [AttemptOut.of(attempt) for attempt in rows]
         turn = turn_of(job)
         return cls(
             **_row_values(job),

@@ -7,12 +7,14 @@ from jobs.models.curve import CurveChunk
 from jobs.models.device import Device, DeviceUse
 from jobs.models.estimate import SpecEstimate
 from jobs.models.job import Job
+from jobs.models.node import AttemptNode
 from jobs.models.queue import Queue
 from jobs.models.worker import Worker
 
 __all__ = [
     "ApiToken",
     "Attempt",
+    "AttemptNode",
     "AuditAction",
     "AuditEntry",
     "CurveChunk",

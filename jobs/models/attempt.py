@@ -1,4 +1,4 @@
-"""An attempt: one try of one host at one job, and what it measured."""
+"""An attempt: one try at one job, of one host or of several that it leads, and what it measured."""
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -72,6 +72,12 @@ class Attempt(models.Model):
 
     def __str__(self) -> str:
         return f"job {self.job_id}, attempt {self.number}"
+
+    @property
+    def hostnames(self) -> list[str]:
+        """Its hosts, node 0 first; where there are many attempts, fetch `nodes__worker` with them."""
+        workers = [self.worker, *(node.worker for node in self.nodes.all())]
+        return [worker.hostname for worker in workers if worker]
 
     @property
     def measured(self) -> Summary:

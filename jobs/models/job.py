@@ -5,7 +5,7 @@ import time
 from django.conf import settings
 from django.db import models
 from django.db.models.fields.json import KT
-from django.db.models.functions import Cast
+from django.db.models.functions import Cast, Coalesce
 from django.utils.translation import gettext_lazy as _
 
 from jobs.contract.spec import TrainSpec
@@ -58,6 +58,11 @@ class Job(models.Model):
         output_field=models.IntegerField(),
         db_persist=True,
     )
+    num_nodes = models.GeneratedField(  # specs of before there were several nodes do not tell
+        expression=Coalesce(Cast(KT("spec__num_nodes"), models.IntegerField()), 1),
+        output_field=models.IntegerField(),
+        db_persist=True,
+    )
     fence = models.PositiveBigIntegerField(default=0)
     max_attempts = models.PositiveSmallIntegerField(default=3)
     last_attempt = models.ForeignKey("Attempt", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
@@ -84,6 +89,8 @@ class Job(models.Model):
             # The line of all queues, and that of one, so that the next job is found without sorting those that wait.
             models.Index(fields=["state", "-priority", "order_key", "id"], name="job_by_turn"),
             models.Index(fields=["state", "queue", "-priority", "order_key", "id"], name="job_by_line"),
+            # Whether any job of several nodes waits, which each claim asks.
+            models.Index(fields=["state", "num_nodes"], name="job_by_nodes"),
             # Holds all that the live pages count, so that they read no row of a job.
             models.Index(
                 fields=["state", "queue", "queued_at", "team", "fence", "cancel_requested_at"], name="job_by_queue"

@@ -17,7 +17,7 @@ _RUNS_READ = 400
 
 # Runs that agree in all of these take the same time per step; those that agree in fewer, about the same.
 _LIKE = ("task", "model", "dataset", "device")
-_CLOSE = (*_LIKE, "num_devices", "micro_batch_size")
+_CLOSE = (*_LIKE, "num_nodes", "num_devices", "micro_batch_size")
 _SAME = (*_CLOSE, "grad_accum_steps", "precision", "parallelism", "compile_mode", "image_size", "sequence_length")
 _CLOSENESS = (_SAME, _CLOSE, _LIKE)
 

@@ -19,13 +19,14 @@ from pydantic import ValidationError
 from jobs.contract.catalog import Catalog
 from jobs.contract.facts import HostFacts
 from jobs.contract.rules import check, refusals
-from jobs.contract.spec import TrainSpec
+from jobs.contract.spec import DeviceKind, TrainSpec
 from jobs.contract.states import LIVE_STATES, State
-from jobs.models import Attempt, Device, Job, Queue, Worker
+from jobs.models import Attempt, AttemptNode, Device, Job, Queue, Worker
 from jobs.selectors.durations import Durations, Spec, measured_durations, remaining_s
 from jobs.selectors.fleet import with_devices
 from jobs.selectors.hosts import online_workers
 from jobs.selectors.line import count_up_to, place_of, waiting_in
+from jobs.selectors.turns import likeness
 from jobs.timings import timings
 
 # How many jobs ahead are played through; what waits further back is said to start later.
@@ -40,6 +41,7 @@ class _Asker:
     owner: int
     device: str
     num_devices: int
+    num_nodes: int
     able: frozenset[int]  # the hosts whose rules let it run
 
 
@@ -52,6 +54,10 @@ class _Host:
     queues: set[int]
     facts: HostFacts
     catalog: Catalog
+
+    def likeness(self, asker: _Asker) -> tuple[str, ...]:
+        """What the other nodes of a job must have in common with this one."""
+        return likeness(TrainSpec(device=DeviceKind(asker.device)), self.facts)
 
     def accepts(self, spec: Spec) -> bool:
         """Whether the rules let a job run here; a spec that this version cannot read runs nowhere."""
@@ -114,9 +120,8 @@ class _Play:
         key = repr(sorted((name, value) for name, value in spec.items() if name != "seed"))
         if key not in self.able:
             self.able[key] = frozenset(host.index for host in self.hosts if host.accepts(spec))
-        return _Asker(
-            job.queue_id, job.owner_id, spec.get("device", "auto"), spec.get("num_devices", 1), self.able[key]
-        )
+        sizes = (spec.get("num_devices", 1), spec.get("num_nodes", 1))
+        return _Asker(job.queue_id, job.owner_id, spec.get("device", "auto"), *sizes, self.able[key])
 
     def _all_ends(self) -> Iterator[list[float]]:
         yield from self.ends.values()
@@ -132,37 +137,53 @@ class _Play:
             asker = askers[job.pk]
             if asker in too_late and not self._holds(job, asker):
                 continue
-            host = self._free_host(asker, held) if self._is_allowed(asker) else None
-            if host is not None:
-                self._start(job, asker, host)
+            hosts = self._free_hosts(asker, held) if self._is_allowed(asker) else []
+            if hosts:
+                self._start(job, asker, hosts)
                 started.add(job.pk)
                 continue
             too_late.add(asker)
             if self._holds(job, asker) and self._is_allowed(asker):
-                held |= self._best_host(asker)
+                held |= {(host.index, host.demand(asker)[0]) for host in self._best_hosts(asker)}
         return started
 
-    def _free_host(self, asker: _Asker, held: set[tuple[int, str]]) -> _Host | None:
-        for index, host in enumerate(self.hosts):
-            if host.num_lacking(asker, self.at_s) == 0 and (index, host.demand(asker)[0]) not in held:
-                return host
-        return None
+    def _free_hosts(self, asker: _Asker, held: set[tuple[int, str]]) -> list[_Host]:
+        """The hosts on which the job would start now, as many as it has nodes; empty where there are too few."""
+        free = [
+            host
+            for host in self.hosts
+            if host.num_lacking(asker, self.at_s) == 0 and (host.index, host.demand(asker)[0]) not in held
+        ]
+        return next(self._alike(free, asker), [])
 
-    def _start(self, job: Job, asker: _Asker, host: _Host) -> None:
-        expected_s = self.durations.expected_s(job.spec, host.demand(asker)[0])
+    def _alike(self, hosts: Sequence[_Host], asker: _Asker) -> Iterator[list[_Host]]:
+        """The first hosts of each kind that has enough for the job's nodes."""
+        if asker.num_nodes == 1:  # by far the most jobs
+            yield from ([host] for host in hosts)
+            return
+        groups: dict[tuple[str, ...], list[_Host]] = defaultdict(list)
+        for host in hosts:
+            groups[host.likeness(asker)].append(host)
+        yield from (group[: asker.num_nodes] for group in groups.values() if len(group) >= asker.num_nodes)
+
+    def _start(self, job: Job, asker: _Asker, hosts: Sequence[_Host]) -> None:
+        expected_s = self.durations.expected_s(job.spec, hosts[0].demand(asker)[0])
         until_s = self.at_s + (math.inf if expected_s is None else expected_s)
-        host.take(asker, until_s)
+        for host in hosts:
+            host.take(asker, until_s)
         self.note(asker.queue, asker.owner, until_s)
 
     def _holds(self, job: Job, asker: _Asker) -> bool:
-        """Whether a job has waited so long for several devices that it holds back those of its best host."""
+        """Whether a job has waited so long for several devices that it holds back those of its best hosts."""
         waited_s = (timezone.now() - job.queued_at).total_seconds() + self.at_s
-        return asker.num_devices > 1 and waited_s > timings().reserve_after_s
+        return max(asker.num_devices, asker.num_nodes) > 1 and waited_s > timings().reserve_after_s
 
-    def _best_host(self, asker: _Asker) -> set[tuple[int, str]]:
-        lacks = [(host.num_lacking(asker, self.at_s), index) for index, host in enumerate(self.hosts)]
-        lack, index = min(lacks, default=(math.inf, 0))
-        return set() if math.isinf(lack) else {(index, self.hosts[index].demand(asker)[0])}
+    def _best_hosts(self, asker: _Asker) -> list[_Host]:
+        lacks = {host.index: host.num_lacking(asker, self.at_s) for host in self.hosts}
+        able = [host for host in self.hosts if not math.isinf(lacks[host.index])]
+        nearest_first = sorted(able, key=lambda host: lacks[host.index])
+        groups = self._alike(nearest_first, asker)
+        return min(groups, key=lambda group: sum(lacks[host.index] for host in group), default=[])
 
     def _is_allowed(self, asker: _Asker) -> bool:
         limits = self.limits[asker.queue]
@@ -221,7 +242,9 @@ def _open_play(queue: Queue) -> _Play:
 
 
 def _running_on(workers: list[Worker]) -> QuerySet[Attempt]:
-    return Attempt.objects.filter(outcome=None, worker__in=workers).select_related("job")
+    """The attempts that hold devices of the workers, though another host may lead them."""
+    here = Q(worker__in=workers) | Q(pk__in=AttemptNode.objects.filter(worker__in=workers).values("attempt"))
+    return Attempt.objects.filter(here, outcome=None).select_related("job")
 
 
 def _host(index: int, worker: Worker, left: dict[int, float | None]) -> _Host:

@@ -1,8 +1,11 @@
 """Whose turn it is: which jobs may be claimed, in which order, and which devices each would get."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 
 from django.db.models import Count, Prefetch, Q, QuerySet
+from django.utils import timezone
 
 from jobs.contract.facts import HostFacts
 from jobs.contract.rules import check, refusals, resolve_device_kind
@@ -10,6 +13,10 @@ from jobs.contract.spec import DeviceKind, TrainSpec
 from jobs.contract.states import LIVE_STATES, State
 from jobs.models import Device, Job, Queue, Worker
 from jobs.selectors.hosts import online_workers
+from jobs.selectors.line import ahead_of
+from jobs.timings import timings
+
+_MOST_HOLDERS = 20  # jobs ahead that are asked which devices they hold
 
 
 def claimable_jobs() -> QuerySet[Job]:
@@ -45,7 +52,7 @@ def _running_in(queue: Queue) -> QuerySet[Job]:
 
 
 def that_fit(facts: HostFacts, num_devices: Mapping[str, int]) -> Q:
-    """The jobs for which so many devices of each kind suffice on a host; `devices_needed` as a condition."""
+    """The jobs for which so many devices of each kind suffice on one host; `devices_needed` as a condition."""
     auto = resolve_device_kind(TrainSpec(device=DeviceKind.AUTO), facts)
     fit = Q(pk__in=[])
     for kind, count in num_devices.items():
@@ -58,7 +65,7 @@ def that_fit(facts: HostFacts, num_devices: Mapping[str, int]) -> Q:
 
 
 def devices_needed(spec: TrainSpec, facts: HostFacts, free: Sequence[Device]) -> list[Device] | None:
-    """The devices that a job would get out of the free ones, None where they do not suffice.
+    """The devices that a job would get out of a host's free ones, None where they do not suffice.
 
     On a CPU `num_devices` counts processes, and all of them share the host's one CPU.
     """
@@ -69,18 +76,48 @@ def devices_needed(spec: TrainSpec, facts: HostFacts, free: Sequence[Device]) ->
 
 
 def num_wanted(spec: TrainSpec, kind: str) -> int:
-    """How many leases of that kind the job takes."""
+    """How many leases of that kind the job takes on each of its nodes."""
     return 1 if kind == DeviceKind.CPU else spec.num_devices
 
 
-def best_host(job: Job) -> Worker | None:
-    """The online host that could run the job and lacks the fewest devices for it now, None where there is none.
+def likeness(spec: TrainSpec, facts: HostFacts) -> tuple[str, ...]:
+    """What hosts must have in common to be nodes of one job: its device's model, and the versions that train on it."""
+    kind = resolve_device_kind(spec, facts)
+    names = sorted({device.name for device in facts.devices_of(kind)})
+    return (kind, facts.torch_version, facts.engine_version, *names)
 
-    What it lacks never grows while the job holds what is free there, so the choice settles and the job starts.
+
+def best_hosts(job: Job) -> list[Worker]:
+    """The online hosts that could run the job together and lack the fewest devices for it now; empty if too few.
+
+    What they lack never grows while the job holds what is free there, so the choice settles and the job starts.
     """
     workers = online_workers().filter(queues=job.queue_id, is_draining=False).order_by("pk")
-    able = (worker for worker in workers.prefetch_related(Prefetch("devices")) if _could_run(job, worker))
-    return min(able, key=lambda worker: _num_lacking(job, worker), default=None)
+    spec, groups = job.train_spec, defaultdict(list)
+    for worker in workers.prefetch_related(Prefetch("devices")):
+        if _could_run(job, worker):
+            groups[likeness(spec, worker.host_facts)].append((_num_lacking(job, worker), worker))
+    fewest = [
+        sorted(group, key=_lacking)[: spec.num_nodes] for group in groups.values() if len(group) >= spec.num_nodes
+    ]
+    best = min(fewest, key=lambda group: sum(map(_lacking, group)), default=[])
+    return [worker for _lack, worker in best]
+
+
+def _lacking(candidate: tuple[int, Worker]) -> int:
+    return candidate[0]
+
+
+def held_before(job: Job, queues: Iterable[Queue]) -> set[tuple[int, str]]:
+    """Hosts (by their ids) and kinds of devices that jobs ahead of this one hold, having waited too long."""
+    long_ago = timezone.now() - timedelta(seconds=timings().reserve_after_s)
+    ahead = within_limits(claimable_jobs(), queues).filter(ahead_of(job), queued_at__lte=long_ago)
+    holders = ahead.filter(Q(num_devices__gt=1) | Q(num_nodes__gt=1))[:_MOST_HOLDERS]
+    return {
+        (worker.pk, resolve_device_kind(each.train_spec, worker.host_facts))
+        for each in holders
+        for worker in best_hosts(each)
+    }
 
 
 def _could_run(job: Job, worker: Worker) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from jobs.models import Attempt, Device, DeviceUse, Queue, Worker
+from jobs.models import Attempt, AttemptNode, Device, DeviceUse, Queue, Worker
 
 
 class Span(StrEnum):
@@ -179,15 +179,26 @@ def _leased_s(buckets: Buckets) -> dict[tuple[int, str], list[float]]:
     ended = Q(ended_at__gt=buckets.began_at, claimed_at__gte=buckets.began_at - _LONGEST)
     held = Attempt.objects.filter(Q(ended_at=None) | ended, claimed_at__lt=buckets.ends_at)
     rows = held.exclude(worker=None).values_list(
-        "worker", "claimed_at", "ended_at", "resolved_spec", "job__device_kind", "job__num_devices"
+        "pk", "worker", "claimed_at", "ended_at", "resolved_spec", "job__device_kind", "job__num_devices"
     )
     seconds: dict[tuple[int, str], list[float]] = defaultdict(lambda: [0.0] * len(buckets.starts))
-    for worker, claimed_at, ended_at, resolved, kind, count in rows:
+    others = _other_hosts(held)
+    for attempt, worker, claimed_at, ended_at, resolved, kind, count in rows:
         kind, count = _leases(resolved, kind, count)
         until = ended_at or buckets.ends_at
         for index, overlap_s in _overlaps(buckets, claimed_at, until):
-            seconds[worker, kind][index] += count * overlap_s
+            for host in (worker, *others.get(attempt, ())):
+                seconds[host, kind][index] += count * overlap_s
     return seconds
+
+
+def _other_hosts(held: QuerySet[Attempt]) -> dict[int, list[int]]:
+    """The workers that take part in attempts beside the first one, by the attempts' ids; each gives as much."""
+    others: dict[int, list[int]] = defaultdict(list)
+    nodes = AttemptNode.objects.filter(attempt__in=held.order_by()).exclude(worker=None).order_by("rank")
+    for attempt, worker in nodes.values_list("attempt", "worker"):
+        others[attempt].append(worker)
+    return others
 
 
 def _leases(resolved: dict[str, Any] | None, kind: str, count: int) -> tuple[str, int]:

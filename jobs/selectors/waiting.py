@@ -1,6 +1,7 @@
 """What a queued job waits for, in words."""
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from jobs.selectors.durations import measured_durations, remaining_s
 from jobs.selectors.fleet import with_devices
 from jobs.selectors.hosts import online_workers
 from jobs.selectors.line import ahead_of, count_up_to, waiting_in
-from jobs.selectors.turns import devices_needed, is_full, num_wanted, users_at_their_limit
+from jobs.selectors.turns import devices_needed, is_full, likeness, num_wanted, users_at_their_limit
 
 
 def waiting_for(job: Job) -> str:
@@ -83,9 +84,13 @@ def _obstacle(job: Job, workers: list[Worker]) -> str:
             "%(count)s jobs are ahead of it in the queue “%(queue)s”.",
             num_ahead,
         ) % {"count": num_ahead, "queue": job.queue.name}
-    if any(_has_room(job, worker) for worker in able):
+    num_nodes = job.train_spec.num_nodes
+    alike = _most_alike(job, able)
+    if len(alike) < num_nodes:
+        return _too_few(job.queue, num_nodes, alike)
+    if sum(_has_room(job, worker) for worker in alike) >= num_nodes:
         return gettext("It is next in line; a worker is about to take it.")
-    return _busy(job, able)
+    return _busy(job, able) if num_nodes == 1 else _busy_together(job, alike)
 
 
 def _refusals(job: Job, worker: Worker) -> list[Finding]:
@@ -97,14 +102,47 @@ def _has_room(job: Job, worker: Worker) -> bool:
     return devices_needed(job.train_spec, worker.host_facts, free) is not None
 
 
-def _busy(job: Job, workers: list[Worker]) -> str:
-    """What the job lacks on the host that has it first, and which jobs there end when."""
+def _most_alike(job: Job, workers: list[Worker]) -> list[Worker]:
+    """The workers that could be nodes of the job together: of a job of one node, all of them."""
+    spec, groups = job.train_spec, defaultdict(list)
+    for worker in workers:
+        groups[likeness(spec, worker.host_facts) if spec.num_nodes > 1 else ()].append(worker)
+    return max(groups.values(), key=len)
+
+
+def _too_few(queue: Queue, num_nodes: int, alike: list[Worker]) -> str:
+    return gettext(
+        "It asks for %(asked)s nodes that are alike. "
+        "Online workers of the queue “%(queue)s” that can take part: %(hosts)s."
+    ) % {"asked": num_nodes, "queue": queue.name, "hosts": ", ".join(worker.hostname for worker in alike)}
+
+
+def _busy_together(job: Job, workers: list[Worker]) -> str:
+    """What the job waits for on the hosts that have its devices first, of as many as it has nodes."""
+    num_nodes = job.train_spec.num_nodes
+    enough = _with_enough(job, workers)
+    if len(enough) < num_nodes:
+        return gettext("It is next in line, but too few hosts have enough devices in service.")
+    first = sorted(enough, key=lambda lack: (lack.ready_in_s, lack.num_missing))[:num_nodes]
+    return gettext("It is next in line and needs %(count)s hosts at once: %(parts)s.") % {
+        "count": num_nodes,
+        "parts": "; ".join(lack.in_short() for lack in first),
+    }
+
+
+def _with_enough(job: Job, workers: list[Worker]) -> list["_Lack"]:
+    """What the job lacks on each of the workers that have enough devices in service."""
     attempts = {
         device.attempt.pk: device.attempt for each in workers for device in each.devices.all() if device.attempt
     }
     left = remaining_s(attempts.values(), measured_durations(), timezone.now())
     lacks = [_lack(job, worker, left) for worker in workers]
-    enough = [lack for lack in lacks if len(lack.devices) >= lack.num_wanted]
+    return [lack for lack in lacks if len(lack.devices) >= lack.num_wanted]
+
+
+def _busy(job: Job, workers: list[Worker]) -> str:
+    """What the job lacks on the host that has it first, and which jobs there end when."""
+    enough = _with_enough(job, workers)
     if not enough:
         return gettext("It is next in line, but %(host)s has too few devices in service.") % {
             "host": workers[0].hostname
@@ -138,6 +176,12 @@ class _Lack:
             "host": self.host,
             "parts": ", ".join([*parts, *self._ends()]),
         }
+
+    def in_short(self) -> str:
+        """Such as "apex-01 is free" or "on apex-02 job 118 ends in about 6 min"."""
+        if self.num_missing <= 0:
+            return gettext("%(host)s is free") % {"host": self.host}
+        return gettext("on %(host)s %(parts)s") % {"host": self.host, "parts": ", ".join(self._ends())}
 
     def _needed(self) -> str:
         if self.devices[0].kind == DeviceKind.CPU:

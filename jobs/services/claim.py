@@ -1,46 +1,74 @@
 """A worker takes the next job that it can run: job, attempt and device leases in one transaction, or nothing.
 
 The transaction locks the host's row, then the rows of its queues by id, then its devices: pause, drain and limits are
-therefore checked against rows that nobody changes meanwhile. The job itself is taken by a guarded update.
+therefore checked against rows that nobody changes meanwhile. While a job of several nodes waits anywhere, the rows of
+the other hosts of these queues are locked with the own one, by id, and their devices too. The job itself is taken by a
+guarded update.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
+from django.utils import timezone
 from pydantic import ValidationError
 
 from jobs.contract.rules import check, refusals, resolve_device_kind
 from jobs.contract.states import State
 from jobs.logs import fields_of
-from jobs.models import Attempt, Device, Job, Queue, Worker
-from jobs.selectors.turns import best_host, claimable_jobs, devices_needed, that_fit, within_limits
+from jobs.models import Attempt, AttemptNode, Device, Job, Queue, Worker
+from jobs.selectors.hosts import online_workers
+from jobs.selectors.turns import (
+    best_hosts,
+    claimable_jobs,
+    devices_needed,
+    held_before,
+    likeness,
+    that_fit,
+    within_limits,
+)
 from jobs.timings import timings
 
 logger = logging.getLogger(__name__)
 
 _MOST_READ_AT_ONCE = 200
+_MOST_PASSED = 20  # jobs of several nodes that one claim tries in vain
+
+Share = tuple[Worker, list[Device]]  # what a job gets on one of its hosts
 
 
 def claim_next(worker_id: int) -> Attempt | None:
     """The attempt that this worker now owns, or None where nothing that waits can run here now."""
     with transaction.atomic():
-        worker = Worker.objects.select_for_update(no_key=True).get(pk=worker_id)
-        if worker.is_draining:
+        hosts = _lock_hosts(worker_id)
+        if hosts[0].is_draining:
             return None
-        line = within_limits(claimable_jobs(), _lock_queues(worker))
-        room = _Room(worker, _lock_devices(worker))
-        while room.free and (job := _first(line, room)):
-            devices = devices_needed(job.train_spec, room.facts, room.free)
-            if devices is None:
+        line = within_limits(claimable_jobs(), _lock_queues(hosts[0]))
+        devices = _lock_devices(hosts)
+        room, *peers = [_Room(each, [device for device in devices if device.worker_id == each.pk]) for each in hosts]
+        passed: list[int] = []
+        while room.free and (job := _first(_untried(line, passed, peers), room)):
+            shares = _shares(job, room, peers)
+            if shares is None:
                 room.settle(job)
-            elif attempt := _take(job, worker, devices):
+                passed.append(job.pk)
+            elif attempt := _take(job, shares):
                 return attempt
     return None
+
+
+def _lock_hosts(worker_id: int) -> list[Worker]:
+    """This host first; where jobs of several nodes wait, then those that may take part in them."""
+    wanted = Q(pk=worker_id)
+    if Job.objects.filter(state=State.QUEUED, num_nodes__gt=1).exists():
+        others = online_workers().filter(is_draining=False, queues__workers=worker_id)
+        wanted |= Q(pk__in=others.values("pk"))
+    locked = list(Worker.objects.select_for_update(no_key=True).filter(wanted).order_by("pk"))
+    return sorted(locked, key=lambda worker: worker.pk != worker_id)
 
 
 def _lock_queues(worker: Worker) -> list[Queue]:
@@ -48,9 +76,30 @@ def _lock_queues(worker: Worker) -> list[Queue]:
     return list(queues.order_by("pk"))
 
 
-def _lock_devices(worker: Worker) -> list[Device]:
-    devices = Device.objects.select_for_update(no_key=True).filter(worker=worker).order_by("kind", "index")
-    return [device for device in devices if device.is_in_service]
+def _lock_devices(workers: Sequence[Worker]) -> list[Device]:
+    devices = Device.objects.select_for_update(no_key=True).filter(worker__in=workers)
+    return [device for device in devices.order_by("worker_id", "kind", "index") if device.is_in_service]
+
+
+def _untried(line: QuerySet[Job], passed: list[int], peers: Sequence["_Room"]) -> QuerySet[Job]:
+    """What is left of the line; jobs of several nodes only where there are others, and not for ever."""
+    line = line.exclude(pk__in=passed) if passed else line
+    return line if peers and len(passed) < _MOST_PASSED else line.filter(num_nodes=1)
+
+
+def _shares(job: Job, room: "_Room", peers: Sequence["_Room"]) -> list[Share] | None:
+    """What the job gets on each of its hosts, this one first; None where any of it is not free now."""
+    spec = job.train_spec
+    own = devices_needed(spec, room.facts, room.free)
+    if own is None:
+        return None
+    shares = [(room.worker, own)]
+    if spec.num_nodes > 1:
+        held = held_before(job, Queue.objects.filter(workers__in=[peer.worker for peer in peers]).distinct())
+        alike = [peer for peer in peers if likeness(spec, peer.facts) == likeness(spec, room.facts)]
+        found = ((peer.worker, peer.devices_for(job, held)) for peer in alike)
+        shares += [(worker, devices) for worker, devices in found if devices][: spec.num_nodes - 1]
+    return shares if len(shares) == spec.num_nodes else None
 
 
 @dataclass
@@ -93,9 +142,18 @@ class _Room:
             return False
 
     def settle(self, job: Job) -> None:
-        """Decide whether a job that has waited too long holds back what it needs here: only its best host does."""
-        kind = resolve_device_kind(job.train_spec, self.facts)
-        (self.held if best_host(job) == self.worker else self.left).add(kind)
+        """Decide whether a job that cannot start holds back what it needs here: only on its best hosts, if overdue."""
+        if timezone.now() - job.queued_at >= timedelta(seconds=timings().reserve_after_s):
+            kind = resolve_device_kind(job.train_spec, self.facts)
+            (self.held if self.worker in best_hosts(job) else self.left).add(kind)
+
+    def devices_for(self, job: Job, held: set[tuple[int, str]]) -> list[Device] | None:
+        """What this host has free for a job that another host claims; None where it cannot take part now."""
+        spec = job.train_spec
+        serves = any(queue.pk == job.queue_id for queue in self.worker.queues.all())
+        if not serves or (self.worker.pk, resolve_device_kind(spec, self.facts)) in held or not self.accepts(job):
+            return None
+        return devices_needed(spec, self.facts, self.free)
 
 
 def _count_by_kind(devices: list[Device]) -> dict[str, int]:
@@ -116,14 +174,16 @@ def _read(jobs: QuerySet[Job]) -> Iterator[Job]:
         begin, size = begin + size, min(4 * size, _MOST_READ_AT_ONCE)
 
 
-def _take(job: Job, worker: Worker, devices: list[Device]) -> Attempt | None:
-    """Make the job this worker's, or None where it was cancelled or moved since it was read."""
+def _take(job: Job, shares: list[Share]) -> Attempt | None:
+    """Make the job the first host's, or None where it was cancelled or moved since it was read."""
     fence = job.fence + 1
     unchanged = Job.objects.filter(
         pk=job.pk, state=State.QUEUED, fence=job.fence, queue=job.queue_id, cancel_requested_at=None
     )
     if unchanged.update(state=State.STARTING, fence=fence) != 1:
         return None
+    (worker, _own), *others = shares
+    lease_expires_at = Now() + timedelta(seconds=timings().lease_s)
     attempt = Attempt.objects.create(
         job=job,
         number=job.attempts.count() + 1,
@@ -131,12 +191,15 @@ def _take(job: Job, worker: Worker, devices: list[Device]) -> Attempt | None:
         worker=worker,
         claimed_at=Now(),
         heartbeat_at=Now(),
-        lease_expires_at=Now() + timedelta(seconds=timings().lease_s),
+        lease_expires_at=lease_expires_at,
     )
+    for rank, (host, _devices) in enumerate(others, start=1):
+        AttemptNode.objects.create(attempt=attempt, rank=rank, worker=host, lease_expires_at=lease_expires_at)
+    devices = [device for _host, some in shares for device in some]
     leased = Device.objects.filter(pk__in=[device.pk for device in devices], attempt=None).update(attempt=attempt)
     if leased != len(devices):
         raise RuntimeError("a device was leased twice although its row is locked")
     Job.objects.filter(pk=job.pk).update(last_attempt=attempt)
-    names = ", ".join(f"{device.kind}:{device.index}" for device in devices)
-    logger.info("claimed by %s on %s", worker, names, extra=fields_of(attempt))
+    places = [f"{host} on {', '.join(f'{each.kind}:{each.index}' for each in some)}" for host, some in shares]
+    logger.info("claimed by %s", "; ".join(places), extra=fields_of(attempt))
     return Attempt.objects.select_related("job").get(pk=attempt.pk)

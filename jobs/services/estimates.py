@@ -10,7 +10,7 @@ from django.utils import timezone
 from jobs.contract.estimates import Estimate
 from jobs.contract.facts import ENGINE_VERSION
 from jobs.contract.spec import TrainSpec
-from jobs.models import Attempt, Queue, SpecEstimate
+from jobs.models import Device, Queue, SpecEstimate
 
 _WANTED_FOR = timedelta(seconds=10)  # who still waits for an answer asks again every second
 _TAKEN_FOR = timedelta(minutes=2)  # a worker that has not answered by then has died over it
@@ -44,11 +44,11 @@ def _key(spec: TrainSpec, queue: Queue) -> str:
 
 
 def take_wanted(worker_id: int) -> SpecEstimate | None:
-    """The question that was asked last and is this worker's to answer; None while one of its attempts runs.
+    """The question that was asked last and is this worker's to answer; None while an attempt holds its devices.
 
     An estimate keeps a core busy for some seconds, which would be measured in the job beside it.
     """
-    if Attempt.objects.filter(worker=worker_id, outcome=None).exists():
+    if Device.objects.filter(worker=worker_id).exclude(attempt=None).exists():
         return None
     now = timezone.now()
     open_ones = SpecEstimate.objects.filter(

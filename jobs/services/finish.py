@@ -32,9 +32,10 @@ def finish_attempt(
 ) -> Outcome:
     """End the attempt and its job; raises `StaleFence` where the attempt is not the owner any more.
 
-    Call it only when no process of the attempt is left, for it frees the devices; a sentence in `left_behind` says
-    what could not be ended, and puts them into quarantine. A request to cancel that stands by
-    now decides the outcome, unless the work was finished all the same. Returns the outcome that was stored.
+    Call it only when no process of the attempt is left on its first host, for it frees the devices there and on the
+    other nodes that have ended; a sentence in `left_behind` says what could not be ended on the first one, and puts its
+    devices into quarantine. A request to cancel that stands by now decides the outcome, unless the work was finished
+    all the same. Returns the outcome that was stored.
     """
     with transaction.atomic():
         job = Job.objects.select_for_update().get(pk=attempt.job_id)
@@ -44,7 +45,7 @@ def finish_attempt(
         if ended.update(state=outcome.value, outcome=outcome.value, ended_at=Now()) != 1:
             raise StaleFence(str(attempt))
         _close(attempt, outcome, summary, error)
-        free_devices(attempt, left_behind)
+        _free_all(attempt, left_behind)
         wake_on_commit(job.queue.name)
     logger.info("ended as %s", outcome.value, extra=fields_of(attempt))
     return outcome
@@ -75,7 +76,7 @@ def lose_attempt(
         outcome = Outcome.CANCELLED if state is State.CANCELLED else Outcome.LOST
         _close(attempt, outcome, None, ErrorInfo(type="Lost", message=reason))
         if release_devices:
-            free_devices(attempt, left_behind)
+            _free_all(attempt, left_behind)
         wake_on_commit(job.queue.name)
     logger.warning("taken from its owner, now %s: %s", state.value, reason, extra=fields_of(attempt))
     return state
@@ -103,12 +104,19 @@ def as_json(model: BaseModel) -> Any:
     return json.loads(model.model_dump_json())
 
 
-def free_devices(attempt: Attempt, left_behind: str = "") -> None:
-    """End the attempt's leases; where something of it was left behind, the devices go into quarantine."""
-    if left_behind:
-        for device in attempt.devices.all():
-            quarantine_device(device, left_behind)
-    Device.objects.filter(attempt=attempt).update(attempt=None)
+def _free_all(attempt: Attempt, left_behind: str) -> None:
+    """End the leases on all hosts where nothing of the attempt is left; the others end theirs when they are clean."""
+    free_devices(attempt, attempt.worker_id, left_behind)
+    for worker_id in attempt.nodes.exclude(ended_at=None).values_list("worker", flat=True):
+        free_devices(attempt, worker_id)
+
+
+def free_devices(attempt: Attempt, worker_id: int | None, left_behind: str = "") -> None:
+    """End the attempt's leases on one host; where something of it was left there, the devices go into quarantine."""
+    devices = Device.objects.filter(attempt=attempt, worker=worker_id)
+    for device in devices if left_behind else []:
+        quarantine_device(device, left_behind)
+    devices.update(attempt=None)
 
 
 def reap_expired() -> int:

@@ -10,6 +10,7 @@ logger = logging.getLogger(__name__)
 
 WAKE_TASK = "workers.wake"
 OBSERVE_TASK = "workers.observe"
+JOIN_TASK = "workers.join"
 
 # kombu's and redis-py's own options: one try, and no wait longer than a second.
 _IMPATIENT = {"max_retries": 0, "socket_timeout": 1, "socket_connect_timeout": 1, "retry_on_timeout": False}
@@ -33,6 +34,11 @@ def wake(queue_name: str) -> bool:
 def ask_to_observe(host_id: UUID, attempt_id: int) -> bool:
     """Ask a host's worker to watch an attempt whose supervisor it did not start itself; False as for `wake`."""
     return _send(OBSERVE_TASK, host_queue(host_id), attempt_id=attempt_id)
+
+
+def ask_to_join(host_id: UUID, node_id: int) -> bool:
+    """Ask a host's worker to start its node of an attempt that another one leads; False as for `wake`."""
+    return _send(JOIN_TASK, host_queue(host_id), node_id=node_id)
 
 
 def _send(task: str, queue: str, **kwargs: object) -> bool:

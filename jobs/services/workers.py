@@ -130,7 +130,7 @@ def forget_worker(worker: Worker, by: User, reason: str = "") -> None:
         worker = Worker.objects.select_for_update().get(pk=worker.pk)
         if online_workers().filter(pk=worker.pk).exists():
             raise NotPossible(gettext("%(host)s is online. Drain it and stop it first.") % {"host": worker.hostname})
-        live = Attempt.objects.filter(worker=worker, outcome=None).values_list("job_id", flat=True)
+        live = Attempt.objects.filter(devices__worker=worker, outcome=None).values_list("job_id", flat=True)
         if live:
             raise NotPossible(
                 gettext("Job %(job)s still counts as running on %(host)s. Wait until its lease has run out.")

@@ -103,7 +103,7 @@ def _context(request: HttpRequest, job: Job) -> dict[str, Any]:
     return {
         "job": job,
         "attempt": attempt,
-        "attempts": list(job.attempts.select_related("worker").order_by("-number")),
+        "attempts": list(job.attempts.select_related("worker").prefetch_related("nodes__worker").order_by("-number")),
         "tiles": _tiles(measured, has_ended=job.has_ended),
         "measurements": _measurements(measured),
         "spec_rows": _spec_rows(job),

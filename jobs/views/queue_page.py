@@ -80,7 +80,9 @@ def _context(request: HttpRequest, queue: Queue) -> dict[str, Any]:
 def _running(request: HttpRequest, queue: Queue) -> list[RunningRow]:
     user = person(request)
     jobs = Job.objects.filter(queue=queue, state__in=LIVE_STATES).order_by("pk")
-    jobs = jobs.select_related("owner", "last_attempt__worker")[:_MOST_RUNNING]
+    jobs = jobs.select_related("owner", "last_attempt__worker").prefetch_related("last_attempt__nodes__worker")[
+        :_MOST_RUNNING
+    ]
     teams = None if user.is_staff else set(teams_of(user).values_list("pk", flat=True))
     attempts = {job.last_attempt.pk: job.last_attempt for job in jobs if job.last_attempt}
     left = remaining_s(attempts.values(), measured_durations(), timezone.now()) if attempts else {}
