@@ -1,5 +1,6 @@
 """What the workers can do: their facts and catalogs, and what they say to a spec."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -9,7 +10,9 @@ from django.utils import timezone
 from jobs.contract.catalog import BUILT_IN, Catalog, DatasetInfo
 from jobs.contract.facts import HostFacts
 from jobs.contract.findings import Finding
-from jobs.contract.rules import check, refusals
+from jobs.contract.messages import gettext_noop as _
+from jobs.contract.rules import check, refusals, resolve_device_kind
+from jobs.contract.rules.table import warn
 from jobs.contract.spec import TrainSpec
 from jobs.models import Queue, Worker
 from jobs.timings import timings
@@ -39,7 +42,24 @@ def abilities(worker: Worker) -> Abilities:
 def mildest_findings(spec: TrainSpec, hosts: Sequence[Abilities]) -> list[Finding]:
     """The answer of the host that refuses least; without any host, what the rules say that need none."""
     answers = [check(spec, facts, catalog) for facts, catalog in hosts] or [check(spec, None, BUILT_IN)]
-    return min(answers, key=lambda findings: len(refusals(findings)))
+    willing = [facts for (facts, _catalog), findings in zip(hosts, answers, strict=False) if not refusals(findings)]
+    return min(answers, key=lambda findings: len(refusals(findings))) + _too_few(spec, willing)
+
+
+def _too_few(spec: TrainSpec, willing: Sequence[HostFacts]) -> list[Finding]:
+    """A warning where the job has more nodes than there are hosts now that would take part."""
+    most = max(Counter(likeness(spec, facts) for facts in willing).values(), default=0)
+    if spec.num_nodes == 1 or not willing or most >= spec.num_nodes:
+        return []
+    message = _("%(asked)s nodes must be alike, and %(found)s such workers of the queue are online: the job will wait.")
+    return [warn("num_nodes", message, asked=spec.num_nodes, found=most)]
+
+
+def likeness(spec: TrainSpec, facts: HostFacts) -> tuple[str, ...]:
+    """What hosts must have in common to be nodes of one job: its device's model, and the versions that train on it."""
+    kind = resolve_device_kind(spec, facts)
+    names = sorted({device.name for device in facts.devices_of(kind)})
+    return (kind, facts.torch_version, facts.engine_version, *names)
 
 
 def known_catalog() -> Catalog:

@@ -24,9 +24,8 @@ from jobs.contract.states import LIVE_STATES, State
 from jobs.models import Attempt, AttemptNode, Device, Job, Queue, Worker
 from jobs.selectors.durations import Durations, Spec, measured_durations, remaining_s
 from jobs.selectors.fleet import with_devices
-from jobs.selectors.hosts import online_workers
+from jobs.selectors.hosts import likeness, online_workers
 from jobs.selectors.line import count_up_to, place_of, waiting_in
-from jobs.selectors.turns import likeness
 from jobs.timings import timings
 
 # How many jobs ahead are played through; what waits further back is said to start later.

@@ -12,7 +12,7 @@ from jobs.contract.rules import check, refusals, resolve_device_kind
 from jobs.contract.spec import DeviceKind, TrainSpec
 from jobs.contract.states import LIVE_STATES, State
 from jobs.models import Device, Job, Queue, Worker
-from jobs.selectors.hosts import online_workers
+from jobs.selectors.hosts import likeness, online_workers
 from jobs.selectors.line import ahead_of
 from jobs.timings import timings
 
@@ -78,13 +78,6 @@ def devices_needed(spec: TrainSpec, facts: HostFacts, free: Sequence[Device]) ->
 def num_wanted(spec: TrainSpec, kind: str) -> int:
     """How many leases of that kind the job takes on each of its nodes."""
     return 1 if kind == DeviceKind.CPU else spec.num_devices
-
-
-def likeness(spec: TrainSpec, facts: HostFacts) -> tuple[str, ...]:
-    """What hosts must have in common to be nodes of one job: its device's model, and the versions that train on it."""
-    kind = resolve_device_kind(spec, facts)
-    names = sorted({device.name for device in facts.devices_of(kind)})
-    return (kind, facts.torch_version, facts.engine_version, *names)
 
 
 def best_hosts(job: Job) -> list[Worker]:

@@ -16,9 +16,9 @@ from jobs.messages import translate
 from jobs.models import Device, Job, Queue, Worker
 from jobs.selectors.durations import measured_durations, remaining_s
 from jobs.selectors.fleet import with_devices
-from jobs.selectors.hosts import online_workers
+from jobs.selectors.hosts import likeness, online_workers
 from jobs.selectors.line import ahead_of, count_up_to, waiting_in
-from jobs.selectors.turns import devices_needed, is_full, likeness, num_wanted, users_at_their_limit
+from jobs.selectors.turns import devices_needed, is_full, num_wanted, users_at_their_limit
 
 
 def waiting_for(job: Job) -> str:

@@ -21,13 +21,12 @@ from jobs.contract.rules import check, refusals, resolve_device_kind
 from jobs.contract.states import State
 from jobs.logs import fields_of
 from jobs.models import Attempt, AttemptNode, Device, Job, Queue, Worker
-from jobs.selectors.hosts import online_workers
+from jobs.selectors.hosts import likeness, online_workers
 from jobs.selectors.turns import (
     best_hosts,
     claimable_jobs,
     devices_needed,
     held_before,
-    likeness,
     that_fit,
     within_limits,
 )

@@ -47,7 +47,7 @@ class Installation:
     @property
     def supervisors(self) -> list[psutil.Process]:
         """The supervisors that run now."""
-        return running("workers.supervisor")
+        return running("supervisor")
 
     @property
     def engines(self) -> list[psutil.Process]:

@@ -94,9 +94,14 @@ def run_seed(
 
 
 def submit(dice: random.Random, cast: _Cast) -> Job:
-    """A job of a second or two on one GPU, two of them or the CPU, with or without checkpoints."""
+    """A job of a second or two on one GPU, two of them, the CPU or both hosts', with or without checkpoints."""
     devices = dice.choice(
-        [{"device": "cuda"}, {"device": "cpu"}, {"device": "cuda", "num_devices": 2, "parallelism": "ddp"}]
+        [
+            {"device": "cuda"},
+            {"device": "cpu"},
+            {"device": "cuda", "num_devices": 2, "parallelism": "ddp"},
+            {"device": "cpu", "num_nodes": 2, "parallelism": "ddp"},
+        ]
     )
     checkpoints = {"checkpoint_every_steps": 20} if dice.random() < 0.5 else {}
     spec = TrainSpec.model_validate(

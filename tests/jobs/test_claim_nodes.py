@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from jobs.contract.states import Outcome
 from jobs.models import Attempt, AttemptNode, Device, Job, Queue, Worker
+from jobs.selectors.hosts import findings_for
 from jobs.selectors.starts import estimate_starts
 from jobs.selectors.waiting import waiting_for
 from jobs.services.claim import claim_next
@@ -144,6 +145,14 @@ def test_what_it_waits_for_in_words() -> None:
     record(start(single, a), points([1, 101], train_loss=[3.0, 2.0]))  # 10 ms a step: 360 s left
     sentence = f"It is next in line and needs 2 hosts at once: b is free; on a job {single.pk} ends in about 6 min."
     assert waiting_for(wide) == sentence
+
+
+def test_the_form_is_told_where_too_few_workers_could_take_part(queue: Queue) -> None:
+    make_worker("a", num_gpus=1)
+    (finding,) = [each for each in findings_for(make_spec(**TWO_NODES), queue) if each.field == "num_nodes"]
+    assert finding.sentence == ("2 nodes must be alike, and 1 such workers of the queue are online: the job will wait.")
+    make_worker("b", num_gpus=1)
+    assert not [each for each in findings_for(make_spec(**TWO_NODES), queue) if each.field == "num_nodes"]
 
 
 def test_it_is_said_to_start_when_the_last_of_its_hosts_is_free(queue: Queue) -> None:

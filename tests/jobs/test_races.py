@@ -20,7 +20,7 @@ from jobs.services.claim import claim_next
 from jobs.services.errors import NotPossible, StaleFence
 from jobs.services.finish import finish_attempt, reap_expired
 from jobs.services.record import heartbeat, record_points
-from tests.jobs.factories import make_job, make_user, make_worker, points, start
+from tests.jobs.factories import make_job, make_spec, make_user, make_worker, points, start
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -56,6 +56,20 @@ def test_many_claimers_at_once_start_a_job_once() -> None:
         assert [attempt.job_id for attempt in claims_by(workers)] == [job.pk]
         assert job.attempts.count() == 1
         Job.objects.filter(pk=job.pk).update(state="succeeded", outcome="succeeded")
+        Device.objects.update(attempt=None)
+
+
+def test_hosts_that_claim_at_once_give_a_job_of_several_nodes_all_of_them_or_none() -> None:
+    team = Team.objects.create(name="racers")
+    owner, workers = make_user(team=team), [make_worker(f"host-{number}").pk for number in range(4)]
+    spec = make_spec(device="cpu", num_nodes=2, parallelism="ddp")
+    for _round in range(10):
+        wide = [make_job(owner, team=team, spec=spec).pk for _number in range(2)]
+        make_job(owner, team=team)
+        attempts = claims_by(workers)
+        assert [attempt.job_id for attempt in attempts if attempt.devices.count() == 2] in (wide, wide[::-1])
+        assert len(attempts) == 2, "no host is left for the third"
+        Job.objects.update(state="failed", outcome="failed")
         Device.objects.update(attempt=None)
 
 
