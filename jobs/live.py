@@ -24,8 +24,8 @@ from django.db.models import Count, Max, Sum
 
 from jobs.contract.states import OPEN_STATES
 from jobs.curves import Floats
-from jobs.models import AuditEntry, CurveChunk, Device, Job, Queue, Worker
-from jobs.selectors.curves import ChunkView, new_chunks
+from jobs.models import AuditEntry, Device, Job, Queue, Worker
+from jobs.selectors.curves import ChunkView, flushes_told, new_chunks
 
 logger = logging.getLogger(__name__)
 
@@ -84,6 +84,7 @@ class Reading:
     open_jobs: list[OpenJobs] = field(default_factory=list)
     fleet: str = ""
     queues: dict[int, str] = field(default_factory=dict)  # by queue
+    missed: frozenset[int] = frozenset()  # jobs whose newest points have to be fetched: they are not flushes any more
 
 
 class Viewer:
@@ -119,21 +120,25 @@ class Reader:
     def read(self, watched: Topics) -> Reading:
         """One look at everything that somebody watches: a handful of queries."""
         jobs = _jobs_now(watched.jobs)
-        chunks = self._read_chunks(jobs)
+        chunks, missed = self._read_chunks(jobs)
         open_jobs = read_open_jobs() if watched.job_list or watched.fleet else []
         fleet = fleet_version(open_jobs) if watched.fleet else ""
-        return Reading(jobs, chunks, open_jobs, fleet, queue_versions(open_jobs) if watched.fleet else {})
+        queues = queue_versions(open_jobs) if watched.fleet else {}
+        return Reading(jobs, chunks, open_jobs, fleet, queues, missed)
 
-    def _read_chunks(self, jobs: Mapping[int, JobNow]) -> list[ChunkView]:
+    def _read_chunks(self, jobs: Mapping[int, JobNow]) -> tuple[list[ChunkView], frozenset[int]]:
+        """What was told since the last reading, and the jobs whose points were compacted before they were read."""
         attempts = {now.attempt: job_id for job_id, now in jobs.items() if now.attempt}
-        unknown = [pk for pk in attempts if pk not in self._positions]
+        told = flushes_told(attempts)
         # An attempt that began under our eyes is read from its start; the past of any other is fetched by the pages.
-        past = _last_sequences([pk for pk in unknown if attempts[pk] not in self._watched])
-        self._positions = {pk: self._positions.get(pk, past.get(pk, -1)) for pk in attempts}
+        begins = {pk: -1 if attempts[pk] in self._watched else told.get(pk, -1) for pk in attempts}
+        self._positions = {pk: self._positions.get(pk, begin) for pk, begin in begins.items()}
         self._watched = frozenset(jobs)
-        chunks = list(new_chunks(self._positions))
-        self._positions |= {chunk.attempt_id: chunk.sequence for chunk in chunks}
-        return chunks
+        behind = {pk: position for pk, position in self._positions.items() if position < told.get(pk, -1)}
+        chunks = list(new_chunks(behind))
+        missed = behind.keys() - {chunk.attempt_id for chunk in chunks}
+        self._positions |= {pk: told[pk] for pk in missed} | {chunk.attempt_id: chunk.sequence for chunk in chunks}
+        return chunks, frozenset(attempts[pk] for pk in missed)
 
 
 def _jobs_now(ids: Collection[int]) -> dict[int, JobNow]:
@@ -146,13 +151,6 @@ def _jobs_now(ids: Collection[int]) -> dict[int, JobNow]:
         pk: JobNow(state, phase or "", step or 0, attempt, cancel is not None)
         for pk, state, phase, step, attempt, cancel in rows.order_by("pk")
     }
-
-
-def _last_sequences(attempt_ids: Collection[int]) -> dict[int, int]:
-    if not attempt_ids:
-        return {}
-    rows = CurveChunk.objects.filter(attempt_id__in=attempt_ids).order_by().values_list("attempt_id")
-    return dict(rows.annotate(last=Max("sequence")))
 
 
 def read_open_jobs() -> list[OpenJobs]:
@@ -294,6 +292,8 @@ class Hub:
             for pk, message in points:
                 if pk in wanted and viewer.is_greeted:
                     viewer.offer(message)
+            if viewer.is_greeted and wanted & reading.missed:
+                viewer.offer(encode("resync", {}))
             if viewer.is_greeted:
                 _offer_all(viewer, (message for pk, message in changed.items() if pk in wanted))
             else:
@@ -328,8 +328,8 @@ def _offer_versions(viewer: Viewer, reading: Reading, versions: dict[frozenset[i
 
 
 def _points_message(job_id: int, chunk: ChunkView) -> bytes:
-    data = {"job": job_id, "attempt": chunk.attempt_id, "sequence": chunk.sequence, "series": plain_series(chunk)}
-    return encode("points", data)
+    place = {"attempt": chunk.attempt_id, "first": chunk.first, "sequence": chunk.sequence}
+    return encode("points", {"job": job_id} | place | {"series": plain_series(chunk)})
 
 
 def _union(viewers: Iterable[Viewer]) -> Topics:

@@ -16,6 +16,7 @@ class Timings:
     retry_s: float  # pause after the database could not be reached
     kill_grace_s: float  # from SIGTERM to SIGKILL
     give_up_s: float  # a process that SIGKILL has not ended by then will not end: its device goes into quarantine
+    settle_s: float  # from a run's end until its points are compacted: whoever watched it has them by then
     reserve_after_s: float  # a job that has waited this long for several devices holds those of its best host
 
 
@@ -30,5 +31,6 @@ def timings() -> Timings:
         retry_s=min(1.0, 5 * scale),
         kill_grace_s=5 * scale,
         give_up_s=30 * scale,
+        settle_s=20 * scale,
         reserve_after_s=600 * scale,
     )

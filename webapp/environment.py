@@ -31,6 +31,9 @@ class Environment(BaseSettings):
     metrics_token: str = Field("", description="Token with which Prometheus reads /metrics; empty: staff alone read it")
     engine_module: str = Field("workers.engine", description="Python module that is run as the engine; for tests")
     measure_ceilings: bool = Field(True, description="Measure once, while nothing runs, what the devices really reach")
+    keep_points_days: int = Field(
+        0, ge=0, description="Drop single points of runs that ended so many days ago, keep levels; 0 keeps all"
+    )
     behind_proxy: bool = Field(False, description="Trust X-Forwarded-Proto from a proxy that ends TLS")
 
     @model_validator(mode="after")

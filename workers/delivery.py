@@ -10,11 +10,11 @@ from jobs.models import Attempt
 from jobs.services import record
 from workers.engine_process import EventReader
 
-FLUSH_S = 0.2  # a chunk is written this often, so that a viewer is at most half a second behind
+FLUSH_S = 0.2  # points are written this often, so that a viewer is at most half a second behind
 SPOOL_BYTES = 256 * 2**20  # of events that wait in the file while the database is away
 
 _MOST_WAITING = 500  # events in memory; the rest waits in the file
-_POINTS_PER_CHUNK = 65_536
+_POINTS_PER_FLUSH = 65_536
 
 _SPOOL_FULL = Finding(
     code="spool_full",
@@ -32,7 +32,7 @@ class Delivery:
         self._attempt = attempt
         self._reader = EventReader(path)
         self._waiting: list[Event] = []
-        self._num_chunks = 0
+        self._num_flushes = 0
         self._flushed_at = 0.0
 
     def take(self) -> bool:
@@ -64,8 +64,8 @@ class Delivery:
 
     def _store_points(self) -> None:
         leading = _leading_points(self._waiting)
-        record.record_points(self._attempt, self._num_chunks, leading)
-        self._num_chunks += 1
+        record.record_points(self._attempt, self._num_flushes, leading)
+        self._num_flushes += 1
         self._flushed_at = time.monotonic()
         del self._waiting[: len(leading)]
 
@@ -87,11 +87,11 @@ _warning = Warned(finding=_SPOOL_FULL)
 
 
 def _leading_points(events: list[Event]) -> list[Points]:
-    """The points at the front of the line that make up one chunk; one event at least."""
+    """The points at the front of the line that make up one flush; one event at least."""
     leading: list[Points] = []
     num_points = 0
     for event in events:
-        if not isinstance(event, Points) or num_points >= _POINTS_PER_CHUNK:
+        if not isinstance(event, Points) or num_points >= _POINTS_PER_FLUSH:
             break
         leading.append(event)
         num_points += len(event.steps) * len(event.series)

@@ -27,6 +27,7 @@ from jobs.services.claim import claim_next
 from jobs.timings import timings
 from workers.ceilings import CeilingWatch
 from workers.cleaning import Cleaner, supervisor_is_running
+from workers.compactor import Compactor
 from workers.engine_process import engine_command
 from workers.estimator import answer_one
 from workers.gpus import look_at_gpus
@@ -51,6 +52,7 @@ class Host:
         self._steadiness = Steadiness()
         self._cleaner = Cleaner()
         self._ceilings = CeilingWatch()
+        self._compactor = Compactor(settings.ENVIRONMENT.keep_points_days)
         self._drop_at = 0.0
 
     def start(self) -> None:
@@ -106,6 +108,7 @@ class Host:
         while not self.stopping.is_set() and self._attempt_to(self._register) > 0:
             self.stopping.wait(timings().retry_s)
         actions = [self._beat_and_reap, self._relay, self._clean, self._look_at_gpus, self._estimate, self._sample]
+        actions += [self._compact]
         if settings.ENVIRONMENT.measure_ceilings:
             actions.append(self._measure_ceilings)
         for action in actions:
@@ -189,6 +192,11 @@ class Host:
             self._drop_at = time.monotonic() + _DROP_S
             workers.drop_old_uses()
         return timings().heartbeat_s
+
+    def _compact(self) -> float:
+        """Compact what ended a while ago, and later where something is being measured here."""
+        leased = Device.objects.filter(worker=self._known_worker_id()).exclude(attempt=None)
+        return self._compactor.work(is_idle=not leased.exists())
 
     def _known_worker_id(self) -> int:
         if self.worker_id is None:

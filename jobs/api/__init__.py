@@ -6,6 +6,7 @@ empty field where it is about the request as a whole. Numbers that are not finit
 """
 
 from jobs.api import actions as _actions  # noqa: F401 joins the router of the jobs
+from jobs.api import exports as _exports  # noqa: F401 joins the router of the curves
 from jobs.api.app import PitwallAPI, Swagger, sign_in_for_docs
 from jobs.api.audit import router as audit_router
 from jobs.api.auth import AUTHENTICATION

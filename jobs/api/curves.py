@@ -3,7 +3,7 @@
 from typing import Any
 
 import ninja
-from django.http import Http404, HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse
 from ninja import Router, Schema
 from pydantic import Field
 
@@ -11,6 +11,7 @@ from jobs.api.auth import asker
 from jobs.api.errors import ErrorsOut, refusal
 from jobs.api.jobs import visible_job
 from jobs.api.queries import Query
+from jobs.api.render import render_bytes
 from jobs.contract.messages import gettext_noop as _
 from jobs.contract.states import Outcome, State
 from jobs.figures import comparison_figures
@@ -105,7 +106,8 @@ def get_curve(request: HttpRequest, job_id: int, series: str, query: ninja.Query
     curve = read_curve(attempt, series, **query.model_dump()) if attempt else empty_curve(series)
     if not curve.x and job.has_ended and not (attempt and series in series_names(attempt)):
         raise Http404
-    return curve
+    # Written as it is: to validate a hundred thousand numbers that we stored ourselves takes longer than to read them.
+    return HttpResponse(render_bytes(vars(curve)), content_type="application/json; charset=utf-8")
 
 
 @router.get(

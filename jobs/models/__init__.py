@@ -3,7 +3,7 @@
 from jobs.models.account import ApiToken, Membership, Team, User
 from jobs.models.attempt import Attempt
 from jobs.models.audit import AuditAction, AuditEntry
-from jobs.models.curve import CurveChunk
+from jobs.models.curve import CurveBlock, CurveChunk
 from jobs.models.device import Device, DeviceUse
 from jobs.models.estimate import SpecEstimate
 from jobs.models.job import Job
@@ -17,6 +17,7 @@ __all__ = [
     "AttemptNode",
     "AuditAction",
     "AuditEntry",
+    "CurveBlock",
     "CurveChunk",
     "Device",
     "DeviceUse",

@@ -7,8 +7,19 @@ from jobs.contract.metrics import Summary
 from jobs.models.job import OUTCOME_CHOICES
 
 
+class CurveForm(models.TextChoices):
+    """How an attempt's points are stored."""
+
+    AS_TOLD = "as_told", _("as they were told")
+    COMPACTED = "compacted", _("compacted")
+    COARSE = "coarse", _("coarse levels only")
+
+
 class Attempt(models.Model):
-    """One try. It is written only while its fence is its job's fence, and never again once `outcome` is set."""
+    """One try. It is written only while its fence is its job's fence, and never again once `outcome` is set.
+
+    The form in which its points are stored still changes then, and nothing else.
+    """
 
     job = models.ForeignKey("Job", on_delete=models.CASCADE, related_name="attempts")
     number = models.PositiveSmallIntegerField()
@@ -43,6 +54,8 @@ class Attempt(models.Model):
     # Progress while it runs.
     num_points = models.BigIntegerField(default=0)
     last_step = models.BigIntegerField(default=0)
+    num_flushes = models.PositiveIntegerField(default=0)  # of points; the next one has this sequence
+    curve_form = models.CharField(max_length=10, choices=CurveForm.choices, default=CurveForm.AS_TOLD)
 
     # How it ended. `summary` is all of `contract.metrics.Summary`; the columns are the figures that are ranked.
     error = models.JSONField(null=True, blank=True)
@@ -63,6 +76,7 @@ class Attempt(models.Model):
         ordering = ["job", "number"]
         indexes = [
             models.Index(fields=["outcome"], name="attempt_by_outcome"),
+            models.Index(fields=["curve_form", "ended_at"], name="attempt_by_curve_form"),
             models.Index(fields=["workload_key", "environment_key", "steady_step_time_ms"], name="attempt_by_board"),
         ]
         constraints = [

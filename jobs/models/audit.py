@@ -24,6 +24,7 @@ class AuditAction(models.TextChoices):
     FORGET = "forget", _("Forget")
     QUARANTINE = "quarantine", _("Quarantine")
     RELEASE = "release", _("Release")
+    DROP_POINTS = "drop_points", _("Drop points")
 
 
 class AppendOnly(models.QuerySet["AuditEntry"]):

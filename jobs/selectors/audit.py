@@ -29,6 +29,7 @@ _SENTENCES: dict[str, str | Promise] = {
     AuditAction.FORGET: _("took it off the pages"),
     AuditAction.QUARANTINE: _("took it out of service"),
     AuditAction.RELEASE: _("put it back into service"),
+    AuditAction.DROP_POINTS: _("dropped single points of %(runs)s runs older than %(days)s days"),
 }
 
 

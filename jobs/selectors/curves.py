@@ -1,32 +1,22 @@
-"""Curves: read from their packed chunks, cut to a range, and thinned to what a plot can show."""
+"""Curves: read from where their points are stored, cut to a range, and thinned to what a plot can show."""
 
-import json
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
 from typing import Final
 
-import numpy as np
-from django.db.models import BinaryField, Q
-from django.db.models.functions import Substr
-from numpy.typing import NDArray
-from tsdownsample import MinMaxLTTBDownsampler
+from django.db.models import Q
 
-from jobs.curves import Curve, Floats, Frame, concatenate, join, unpack
+from jobs.curves import Curve, Frame, concatenate, frames_after
 from jobs.models import Attempt, CurveChunk, Job
+from jobs.selectors.stored_points import Cut, Piece, Stretch, find_stored, series_of, walls_at_end
+from jobs.thinning import MIN_POINTS, thin
+
+__all__ = ["MIN_POINTS", "Stretch", "thin"]
 
 FULL: Final = "full"  # every stored point
 THINNED: Final = "minmaxlttb"  # chosen points, each of them a stored one
-
-# A thinned curve keeps both ends and its extremes, so fewer points than this cannot be asked for.
-MIN_POINTS = 5
-
-# A chunk's header names its series in its first line; this many bytes hold that line many times over.
-_HEAD_BYTES = 8192
-
-_THINNER = MinMaxLTTBDownsampler()  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True)
@@ -43,19 +33,12 @@ class CurveView:
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """A part of a curve: an attempt's points up to a step, all of them where that is None."""
-
-    attempt_id: int
-    last_step: int | None
-
-
-@dataclass(frozen=True)
 class ChunkView:
-    """One stored flush, as the live page hands it on."""
+    """What is new in one stored chunk, as the live page hands it on."""
 
     attempt_id: int
-    sequence: int
+    first: int  # sequence of the first flush that is new
+    sequence: int  # of the last one
     frames: list[Frame]
 
 
@@ -90,15 +73,8 @@ def lineages(attempts: Iterable[Attempt]) -> dict[int, list[Stretch]]:
 
 
 def series_names(attempt: Attempt) -> list[str]:
-    """The series that have points, in the order in which they first appeared; reads headers only."""
-    ids = [stretch.attempt_id for stretch in lineages([attempt])[attempt.pk]]
-    heads = (
-        CurveChunk.objects.filter(attempt_id__in=ids)
-        .order_by("attempt_id", "sequence")
-        .values_list(Substr("payload", 1, _HEAD_BYTES, output_field=BinaryField()), flat=True)
-    )
-    frames = [frame for head in heads for frame in json.loads(bytes(head).split(b"\n", 1)[0])]
-    return list(dict.fromkeys(name for frame in frames for name in frame["series"]))
+    """The series that have points, in the order in which they first appeared; reads no points."""
+    return series_of([stretch.attempt_id for stretch in lineages([attempt])[attempt.pk]])
 
 
 def read_curve(
@@ -106,7 +82,8 @@ def read_curve(
 ) -> CurveView:
     """One series between two steps (both included), thinned to about `max_points`.
 
-    Chunks outside the range are not read. Raises ValueError where `max_points` is less than `MIN_POINTS`.
+    What is outside the range is not read, nor more of what is inside than shows the curve. Raises ValueError where
+    `max_points` is less than `MIN_POINTS`.
     """
     curves = read_curves([attempt], series, max_points=max_points, x_from=x_from, x_to=x_to)
     return curves[attempt.pk]
@@ -120,109 +97,100 @@ def read_curves(
     x_from: int | None = None,
     x_to: int | None = None,
 ) -> dict[int, CurveView]:
-    """The same series of several attempts by their ids, in one query; see `read_curve`."""
+    """The same series of several attempts by their ids, in as many queries as for one; see `read_curve`."""
+    cut = Cut(x_from, x_to, _checked(max_points))
     lines = lineages(attempts)
-    chunks = CurveChunk.objects.filter(attempt_id__in={s.attempt_id for line in lines.values() for s in line})
-    if all(len(line) == 1 for line in lines.values()):  # else the range begins where the time before it is known
-        chunks = chunks.filter(first_step__lte=x_to) if x_to is not None else chunks
-        chunks = chunks.filter(last_step__gte=x_from) if x_from is not None else chunks
-    frames: dict[int, list[Frame]] = defaultdict(list)
-    if lines:
-        for attempt_id, payload in chunks.order_by("attempt_id", "sequence").values_list("attempt_id", "payload"):
-            frames[attempt_id].extend(unpack(payload))
+    pieces = read_pieces(lines, series, cut)
+    return {pk: _view(pieces[pk], series, cut, _seams(line)) for pk, line in lines.items()}
+
+
+def read_pieces(lines: Mapping[int, Sequence[Stretch]], series: str, cut: Cut) -> dict[int, Piece]:
+    """A series along each line, in arrays: its stretches one after the other, in steps and in time."""
+    wanted = {
+        (pk, place): (stretch, cut.up_to(stretch.last_step))
+        for pk, line in lines.items()
+        for place, stretch in enumerate(line)
+    }
+    if not wanted:
+        return {}
+    ids = {stretch.attempt_id for stretch, _cut in wanted.values()}
+    pieces = find_stored(ids, series, Cut(cut.x_from, cut.x_to)).read(series, wanted)
+    ends_s = walls_at_end({stretch for line in lines.values() for stretch in line[:-1]})
     return {
-        pk: view_curve(_between(_join_line(line, frames, series), x_from, x_to), series, max_points, _seams(line))
+        pk: _one_after_the_other([pieces[pk, place] for place in range(len(line))], [ends_s.get(s, 0.0) for s in line])
         for pk, line in lines.items()
     }
 
 
+def read_own_curve(attempt: Attempt, series: str) -> Curve:
+    """Every stored point of a series that the attempt itself told, without what it inherited."""
+    return read_pieces({attempt.pk: [Stretch(attempt.pk, None)]}, series, Cut())[attempt.pk].curve
+
+
 def wall_before(attempt: Attempt) -> float:
     """Seconds of training in the stretches before the attempt's own: its points' wall time counts from there."""
-    line = lineages([attempt])[attempt.pk][:-1]
-    payloads = CurveChunk.objects.filter(attempt_id__in=[stretch.attempt_id for stretch in line])
-    frames: dict[int, list[Frame]] = defaultdict(list)
-    for attempt_id, payload in payloads.values_list("attempt_id", "payload") if line else []:
-        frames[attempt_id].extend(unpack(payload))
-    return sum(_wall_at_end(stretch, frames[stretch.attempt_id]) for stretch in line)
+    line = lineages([attempt])[attempt.pk]
+    return sum(walls_at_end(set(line[:-1])).values())
 
 
-def _join_line(line: Sequence[Stretch], frames: Mapping[int, list[Frame]], series: str) -> Curve:
-    """The stretches of a curve one after the other, in steps and in time."""
-    wall_s, curves = 0.0, []
-    for stretch in line:
-        own = _between(join(frames[stretch.attempt_id], series), None, stretch.last_step)
-        curves.append(Curve(own.steps, own.wall_s + wall_s, own.values))
-        wall_s += _wall_at_end(stretch, frames[stretch.attempt_id])
-    return concatenate(curves)
-
-
-def _wall_at_end(stretch: Stretch, frames: Iterable[Frame]) -> float:
-    """When the last step of a stretch was taken, by the attempt's own clock; 0 where no point tells."""
-    last = np.inf if stretch.last_step is None else stretch.last_step
-    return max((float(frame.wall_s[frame.steps <= last].max(initial=0.0)) for frame in frames), default=0.0)
+def _one_after_the_other(pieces: Sequence[Piece], ends_s: Sequence[float]) -> Piece:
+    began_s = [sum(ends_s[:place]) for place in range(len(pieces))]
+    curves = [
+        Curve(piece.curve.steps, piece.curve.wall_s + began, piece.curve.values) if began else piece.curve
+        for piece, began in zip(pieces, began_s, strict=True)
+    ]
+    return Piece(concatenate(curves), sum(p.num_stored for p in pieces), all(piece.is_full for piece in pieces))
 
 
 def _seams(line: Sequence[Stretch]) -> list[int]:
     return [stretch.last_step for stretch in line if stretch.last_step is not None]
 
 
-def view_curve(curve: Curve, series: str, max_points: int | None = None, seams: Sequence[int] = ()) -> CurveView:
-    """A curve as lists, thinned where it has more than `max_points` points."""
-    total = len(curve.steps)
-    level = FULL
+def _checked(max_points: int | None) -> int | None:
     if max_points is not None and max_points < MIN_POINTS:
         raise ValueError(f"max_points must be at least {MIN_POINTS}")
+    return max_points
+
+
+def _view(piece: Piece, series: str, cut: Cut, seams: Sequence[int]) -> CurveView:
+    thinned = view_curve(piece.curve, series, cut.max_points, seams)
+    level = thinned.level if piece.is_full else THINNED
+    return replace(thinned, level=level, num_points_total=piece.num_stored)
+
+
+def view_curve(curve: Curve, series: str, max_points: int | None = None, seams: Sequence[int] = ()) -> CurveView:
+    """A curve as lists, thinned where it has more than `max_points` points."""
+    total = len(curve)
+    level = FULL
+    max_points = _checked(max_points)
     if max_points is not None and total > max_points:
-        kept = thin(curve.values, max_points)
-        curve = Curve(curve.steps[kept], curve.wall_s[kept], curve.values[kept])
+        curve = curve[thin(curve.values, max_points)]
         level = THINNED
     x, wall_s, y = curve.steps.tolist(), curve.wall_s.tolist(), curve.values.tolist()
     return CurveView(series, x, wall_s, y, level, total, list(seams))
 
 
-def thin(values: Floats, max_points: int) -> NDArray[np.intp]:
-    """Indices of the points that show the shape of `values`, in order: MinMaxLTTB, arXiv:2305.00332.
-
-    Points are chosen, never averaged, so that a spike stays as high as it was; the lowest and the highest point are
-    always among them. Where values are not finite, the ends of each such stretch are kept on top of `max_points`,
-    so that a plot breaks where the values did.
-    """
-    finite = np.flatnonzero(np.isfinite(values))
-    breaks = _ends_of_breaks(values)
-    if len(finite) <= max_points:
-        return np.union1d(finite, breaks)
-    chosen = finite[_THINNER.downsample(finite, values[finite], n_out=max_points - 2).astype(np.intp)]
-    extremes = finite[[values[finite].argmin(), values[finite].argmax()]]
-    return np.union1d(np.concatenate([chosen, extremes]), breaks)
-
-
-def _ends_of_breaks(values: Floats) -> NDArray[np.intp]:
-    """Indices of the first and last point of each stretch of NaN, of infinity, and of minus infinity."""
-    kinds = np.select([np.isnan(values), np.isposinf(values), np.isneginf(values)], [1, 2, 3], 0)
-    starts = np.diff(kinds, prepend=0) != 0
-    ends = np.diff(kinds, append=0) != 0
-    return np.flatnonzero((kinds != 0) & (starts | ends))
-
-
-def _between(curve: Curve, x_from: int | None, x_to: int | None) -> Curve:
-    inside = np.ones(len(curve.steps), dtype=bool)
-    if x_from is not None:
-        inside &= curve.steps >= x_from
-    if x_to is not None:
-        inside &= curve.steps <= x_to
-    return Curve(curve.steps[inside], curve.wall_s[inside], curve.values[inside])
+def flushes_told(attempt_ids: Collection[int]) -> dict[int, int]:
+    """For each attempt by its id, the sequence of its newest flush; -1 where there is none."""
+    if not attempt_ids:
+        return {}
+    rows = Attempt.objects.filter(pk__in=attempt_ids).order_by().values_list("pk", "num_flushes")
+    return {pk: num_flushes - 1 for pk, num_flushes in rows}
 
 
 def new_chunks(after: Mapping[int, int]) -> Sequence[ChunkView]:
-    """Chunks stored since, for each attempt by its id, the sequence it was read up to (-1: from its start).
+    """Points stored since, for each attempt by its id, the flush it was read up to (-1: from its start).
 
-    One query, however many attempts are watched.
+    One query, however many attempts are watched. Flushes that were merged with ones seen before come without those;
+    of an attempt that was compacted since, nothing comes.
     """
     if not after:
         return []
     unseen = reduce(or_, (Q(attempt_id=pk, sequence__gt=sequence) for pk, sequence in after.items()))
     rows = CurveChunk.objects.filter(unseen).order_by("attempt_id", "sequence")
-    return [
-        ChunkView(attempt_id, sequence, unpack(payload))
-        for attempt_id, sequence, payload in rows.values_list("attempt_id", "sequence", "payload")
-    ]
+    seen, chunks = dict(after), []
+    for attempt_id, sequence, payload in rows.values_list("attempt_id", "sequence", "payload"):
+        frames = frames_after(payload, after[attempt_id])
+        chunks.append(ChunkView(attempt_id, seen[attempt_id] + 1, sequence, frames))
+        seen[attempt_id] = sequence
+    return chunks

@@ -112,6 +112,9 @@ def _remaining_s(attempt: Attempt, pace_s: float | None, durations: Durations, n
     return left_s if limit_s is None else min(left_s, max(0.0, limit_s - elapsed_s))
 
 
+_NEWEST_POINTS = 500  # of a chunk that holds many flushes
+
+
 def _paces_s(attempt_ids: set[int]) -> dict[int, float]:
     """Seconds per step in the newest points of each attempt; one query."""
     chunks = CurveChunk.objects.filter(attempt__in=attempt_ids).order_by()
@@ -119,7 +122,8 @@ def _paces_s(attempt_ids: set[int]) -> dict[int, float]:
     paces = {}
     for attempt_id, payload in CurveChunk.objects.filter(pk__in=newest).values_list("attempt_id", "payload"):
         for frame in unpack(payload):
-            num_steps = int(frame.steps[-1] - frame.steps[0])
+            steps, wall_s = frame.steps[-_NEWEST_POINTS:], frame.wall_s[-_NEWEST_POINTS:]
+            num_steps = int(steps[-1] - steps[0])
             if num_steps > 0:
-                paces[attempt_id] = float(frame.wall_s[-1] - frame.wall_s[0]) / num_steps
+                paces[attempt_id] = float(wall_s[-1] - wall_s[0]) / num_steps
     return paces

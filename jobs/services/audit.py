@@ -32,13 +32,13 @@ def note(
     reason: str = "",
     **detail: Any,
 ) -> AuditEntry:
-    """Keep who did what; `by` is None where Pitwall did it itself. The first thing named is the subject."""
+    """Keep who did what; `by` is None where Pitwall did it itself. The first thing named is the subject, if any is."""
     subject = job or device or worker or queue
     entry = AuditEntry(
         actor=by,
         actor_name=by.get_username() if by else "",
         action=action,
-        subject=str(subject)[:250],
+        subject=str(subject or "")[:250],
         job=job,
         queue=queue or (job.queue if job else None),
         worker=worker or (device.worker if device else None),

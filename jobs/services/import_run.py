@@ -1,6 +1,7 @@
 """A run that was made elsewhere comes in as a job that has ended, stamped as imported."""
 
 import hashlib
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,12 @@ from django.utils import timezone
 
 from jobs.contract.keys import environment_key, workload_key
 from jobs.contract.results import BrokenResult, Result, read_result
-from jobs.curves import frames_from_points, pack
-from jobs.models import Attempt, CurveChunk, Job, Queue, Team, User
+from jobs.curves import frames_from_points
+from jobs.models import Attempt, Job, Queue, Team, User
 from jobs.models.attempt import RANKED_METRICS
 from jobs.models.job import Origin
+from jobs.services.chunks import add_chunk
+from jobs.services.compaction import compact
 from jobs.services.finish import as_json
 
 EVENTS_PER_CHUNK = 500
@@ -69,16 +72,8 @@ def _store(result: Result, *, owner: User, team: Team, queue: Queue, name: str, 
         **_as_columns(result),
     )
     for sequence, begin in enumerate(range(0, len(result.points), EVENTS_PER_CHUNK)):
-        events = result.points[begin : begin + EVENTS_PER_CHUNK]
-        steps = [step for event in events for step in event.steps]
-        CurveChunk.objects.create(
-            attempt=attempt,
-            sequence=sequence,
-            first_step=min(steps),
-            last_step=max(steps),
-            num_points=sum(len(event.steps) * len(event.series) for event in events),
-            payload=pack(frames_from_points(events)),
-        )
+        add_chunk(attempt, sequence, frames_from_points(result.points[begin : begin + EVENTS_PER_CHUNK]))
+    compact(attempt)
     job.last_attempt = attempt
     job.save(update_fields=["last_attempt"])
     return job
@@ -101,6 +96,7 @@ def _as_columns(result: Result) -> dict[str, Any]:
         "environment_key": environment_key(device_name, started.versions),
         "findings": [finding.model_dump(mode="json") for finding in result.findings],
         "num_points": sum(len(event.steps) * len(event.series) for event in points),
+        "num_flushes": math.ceil(len(points) / EVENTS_PER_CHUNK),
         "last_step": max((step for event in points for step in event.steps), default=0),
         "summary": as_json(summary),
         "error": as_json(error) if error else None,

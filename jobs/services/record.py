@@ -3,15 +3,16 @@
 from datetime import timedelta
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.db.models.functions import Greatest, Now
 
 from jobs.contract.events import Artifact, Points, Started
 from jobs.contract.findings import Finding
 from jobs.contract.keys import environment_key, workload_key
 from jobs.contract.states import State
-from jobs.curves import frames_from_points, pack
-from jobs.models import Attempt, CurveChunk, Job
+from jobs.curves import Frame, count_points, frames_from_points, last_step_of
+from jobs.models import Attempt, Job
+from jobs.services.chunks import add_chunk
 from jobs.services.errors import StaleFence
 from jobs.timings import timings
 
@@ -23,8 +24,12 @@ def _update_owned(attempt: Attempt, **values: object) -> None:
     The guard is on this row alone, for a condition on the job's row could be true of a version of it that is gone by
     the time the update lands (PostgreSQL checks only the updated row again).
     """
-    if Attempt.objects.filter(pk=attempt.pk, fence=attempt.fence, outcome=None).update(**values) != 1:
+    if _owned(attempt).update(**values) != 1:
         raise StaleFence(str(attempt))
+
+
+def _owned(attempt: Attempt) -> QuerySet[Attempt]:
+    return Attempt.objects.filter(pk=attempt.pk, fence=attempt.fence, outcome=None)
 
 
 def heartbeat(attempt: Attempt) -> None:
@@ -82,21 +87,27 @@ def record_artifact(attempt: Attempt, artifact: Artifact) -> None:
 
 
 def record_points(attempt: Attempt, sequence: int, events: list[Points]) -> None:
-    """Store one flush of points as a chunk. `sequence` counts the attempt's chunks from 0.
+    """Store one flush of points. `sequence` counts the attempt's flushes from 0.
 
     Told again, because the answer to the first time was lost on its way, it changes nothing.
     """
-    if CurveChunk.objects.filter(attempt=attempt, sequence=sequence).exists():
-        return
-    steps = [step for event in events for step in event.steps]
-    num_points = sum(len(event.steps) * len(event.series) for event in events)
+    frames = frames_from_points(events)
     with transaction.atomic():
-        _update_owned(attempt, num_points=F("num_points") + num_points, last_step=Greatest("last_step", max(steps)))
-        CurveChunk.objects.create(
-            attempt=attempt,
-            sequence=sequence,
-            first_step=min(steps),
-            last_step=max(steps),
-            num_points=num_points,
-            payload=pack(frames_from_points(events)),
-        )
+        if _count_flush(attempt, sequence, frames):
+            add_chunk(attempt, sequence, frames)
+
+
+def _count_flush(attempt: Attempt, sequence: int, frames: list[Frame]) -> bool:
+    """Whether the flush is new, and then it counts from now on; raises `StaleFence` as every write does.
+
+    The number of flushes is part of the guard: of two who tell the same one, only one finds it as it was.
+    """
+    counted = _owned(attempt).filter(num_flushes=sequence)
+    num_updated = counted.update(
+        num_flushes=sequence + 1,
+        num_points=F("num_points") + count_points(frames),
+        last_step=Greatest("last_step", last_step_of(frames)),
+    )
+    if num_updated == 0 and not Attempt.objects.filter(pk=attempt.pk, num_flushes__gt=sequence).exists():
+        raise StaleFence(str(attempt))
+    return num_updated == 1

@@ -15,6 +15,7 @@ from jobs.contract.findings import Finding
 from jobs.contract.metrics import Summary
 from jobs.contract.options import metadata
 from jobs.contract.spec import TrainSpec
+from jobs.exports.tensorboard import can_write_tensorboard
 from jobs.figures import series_title
 from jobs.forms import ReasonForm
 from jobs.live import list_version, plain_series, read_open_jobs
@@ -22,7 +23,7 @@ from jobs.messages import translate
 from jobs.models import Attempt, Job, Queue
 from jobs.selectors.audit import history_of
 from jobs.selectors.comparison import known_spec
-from jobs.selectors.curves import CurveView, new_chunks, read_curve, series_names, wall_before
+from jobs.selectors.curves import CurveView, flushes_told, new_chunks, read_curve, series_names, wall_before
 from jobs.selectors.jobs import may_change
 from jobs.selectors.starts import turn_of
 from jobs.selectors.waiting import waiting_for
@@ -103,6 +104,7 @@ def _context(request: HttpRequest, job: Job) -> dict[str, Any]:
     return {
         "job": job,
         "attempt": attempt,
+        "can_write_tensorboard": can_write_tensorboard(),
         "attempts": list(job.attempts.select_related("worker").prefetch_related("nodes__worker").order_by("-number")),
         "tiles": _tiles(measured, has_ended=job.has_ended),
         "measurements": _measurements(measured),
@@ -202,12 +204,12 @@ def _all_points(attempt: Attempt, max_points: int) -> dict[str, Any]:
 
     `wall_before` is what the page adds to the wall time of the points that it hears of later.
     """
-    last = attempt.chunks.order_by("-sequence").values_list("sequence", flat=True).first()
+    last = flushes_told([attempt.pk]).get(attempt.pk, -1)
     names = series_names(attempt)
     curves = {name: read_curve(attempt, name, max_points=max_points) for name in names}
     return {
         "attempt": attempt.pk,
-        "sequence": -1 if last is None else last,
+        "sequence": last,
         "series": {name: _plain(curve) for name, curve in curves.items()},
         "titles": {name: series_title(name) for name in names},
         "seams": next((curve.seams for curve in curves.values()), []),
@@ -216,7 +218,10 @@ def _all_points(attempt: Attempt, max_points: int) -> dict[str, Any]:
 
 
 def _points_after(attempt: Attempt, after: int) -> dict[str, Any]:
+    """What was told after a flush; all of it, thinned, where flushes cannot be told apart any more."""
     chunks = new_chunks({attempt.pk: after})
+    if not chunks and after < flushes_told([attempt.pk]).get(attempt.pk, -1):
+        return _all_points(attempt, _MOST_POINTS)
     series: dict[str, dict[str, list[Any]]] = {}
     for chunk in chunks:
         for name, points in plain_series(chunk).items():

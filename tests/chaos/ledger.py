@@ -6,18 +6,18 @@ from pathlib import Path
 from django.db import connection
 
 from jobs.attempt_files import AttemptFiles
-from jobs.curves import join, unpack
 from jobs.models import Attempt, Device, Job
-from jobs.selectors.curves import read_curve
+from jobs.selectors.curves import read_curve, read_own_curve
 from tests.stand_in_engine import loss_at
 
 _TABLE = "CREATE TABLE chaos_ledger (job_id bigint NOT NULL, what varchar(20) NOT NULL)"
 
-# A job's end, a change of a job that had ended, and a change of an attempt that had ended.
+# A job's end, a change of a job that had ended, and a change of an attempt that had ended, but for how its points are
+# stored: they are compacted after the end.
 _EVENTS = [
     ("jobs_job", "ended", "OLD.outcome IS NULL AND NEW.outcome IS NOT NULL", "NEW.id"),
     ("jobs_job", "changed after", "OLD.outcome IS NOT NULL AND NEW.state <> OLD.state", "NEW.id"),
-    ("jobs_attempt", "changed after", "OLD.outcome IS NOT NULL", "NEW.job_id"),
+    ("jobs_attempt", "changed after", "OLD.outcome IS NOT NULL AND OLD.curve_form = NEW.curve_form", "NEW.job_id"),
 ]
 
 
@@ -53,8 +53,7 @@ def is_doubled(job: Job, ends: Counter[int], changes: Counter[int]) -> bool:
 
 
 def _has_wrong_points(attempt: Attempt) -> bool:
-    frames = [frame for chunk in attempt.chunks.order_by("sequence") for frame in unpack(chunk.payload)]
-    curve = join(frames, "train_loss")
+    curve = read_own_curve(attempt, "train_loss")
     steps = curve.steps.tolist()
     first = (attempt.resumed_at_step or 0) + 1
     return steps != list(range(first, first + len(steps))) or curve.values.tolist() != [loss_at(s) for s in steps]

@@ -135,7 +135,8 @@ def points(steps: Sequence[int], **series: Sequence[float]) -> Points:
 
 
 def record(attempt: Attempt, *events: Points) -> None:
-    for sequence, event in enumerate(events, start=attempt.chunks.count()):
+    num_flushes = Attempt.objects.values_list("num_flushes", flat=True).get(pk=attempt.pk)
+    for sequence, event in enumerate(events, start=num_flushes):
         record_points(attempt, sequence, [event])
 
 

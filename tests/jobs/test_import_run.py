@@ -94,10 +94,11 @@ def test_a_run_that_failed_comes_in_with_its_error(tmp_path, cast):
     assert Attempt.objects.get(job=job).error["message"] == "It did."
 
 
-def test_long_curves_become_several_chunks(tmp_path, cast):
+def test_long_curves_come_in_whole_and_compacted(tmp_path, cast):
     many = [Points(steps=[n], wall_s=[n / 10], series={"train_loss": [1 / n]}) for n in range(1, EVENTS_PER_CHUNK + 3)]
     job, _ = import_run(**cast, path=write(tmp_path, [STARTED, *many, FINISHED]))
-    assert job.last_attempt.chunks.count() == 2
+    job.last_attempt.refresh_from_db()
+    assert (job.last_attempt.num_flushes, job.last_attempt.curve_form) == (2, "compacted")
     assert len(read_curves([job.last_attempt], "train_loss")[job.last_attempt.pk].x) == EVENTS_PER_CHUNK + 2
 
 

@@ -224,9 +224,9 @@ def test_a_supervisor_that_stood_still_past_its_lease_writes_nothing_more_and_en
 
 
 def attempt_as_stored(site: Site, attempt_id: int) -> list[Any]:
-    """The attempt's row and how many chunks it has."""
-    chunks = "SELECT count(*), max(last_step) FROM jobs_curvechunk WHERE attempt_id = ?"
-    row = "SELECT outcome, heartbeat_at, last_step, num_points, ended_at FROM jobs_attempt WHERE id = ?"
+    """The attempt's row and how many points it has."""
+    chunks = "SELECT sum(num_points), max(last_step) FROM jobs_curvechunk WHERE attempt_id = ?"
+    row = "SELECT outcome, heartbeat_at, last_step, num_points, num_flushes, ended_at FROM jobs_attempt WHERE id = ?"
     return [site.pitwall.sql(row, attempt_id), site.pitwall.sql(chunks, attempt_id)]
 
 

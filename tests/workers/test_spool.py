@@ -100,16 +100,17 @@ def attempt(db: None) -> Attempt:
     return start(make_job())
 
 
-def test_points_are_stored_in_order_and_a_chunk_has_a_bounded_size(
+def test_points_are_stored_in_order_and_a_flush_has_a_bounded_size(
     attempt: Attempt, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivery, "_POINTS_PER_CHUNK", 10)
+    monkeypatch.setattr(delivery, "_POINTS_PER_FLUSH", 10)
     write(path, *(at(step) for step in range(1, 96)), Finished(outcome=Outcome.SUCCEEDED, summary=Summary()))
     under_way = Delivery(attempt, path)
     while under_way.take():
         under_way.deliver(flush=True)
     assert read_curve(attempt, "train_loss").x == list(range(1, 96))
-    assert max(attempt.chunks.values_list("num_points", flat=True)) == 10
+    attempt.refresh_from_db()
+    assert attempt.num_flushes == 10
     assert under_way.finished is not None
 
 

@@ -94,6 +94,7 @@ function fillChoice() {
   choice.replaceChildren(...names.map((name) => new Option(curves.titles[name] ?? name, name)));
   if (names.includes(before)) choice.value = before;
   choice.hidden = names.length < 2;
+  document.getElementById("chart-download").hidden = names.length < 1;
 }
 
 // While it runs, tiles show what the curve knows already; the engine's own figures replace them at the end.
@@ -158,7 +159,7 @@ document.addEventListener("pitwall:points", ({ detail }) => {
   if (isLoading) return void waiting.push(detail);
   if (detail.attempt !== curves.attempt || Object.keys(detail.series).some((name) => !curves.titles[name])) return void load({ anew: true });
   if (detail.sequence <= curves.sequence) return;
-  if (detail.sequence > curves.sequence + 1) return void load();
+  if (detail.first > curves.sequence + 1) return void load();
   take(detail);
   if (Object.values(curves.series).some((points) => points.step.length > MOST_POINTS)) load({ anew: true });
 });

@@ -1,0 +1,253 @@
+"""Points as they are stored: in chunks of all series while a run lives, in blocks of one series once it is compacted.
+
+A reader never learns which. Chunks are read before blocks, and an attempt that has blocks has all of its points in
+them: so one that is compacted between the two queries is seen once.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from django.db.models import BinaryField, BooleanField, ExpressionWrapper, Q, QuerySet
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Coalesce, Substr
+
+from jobs.curve_blocks import RATIOS, decode
+from jobs.curves import Curve, Frame, concatenate, join, series_in, unpack
+from jobs.models import CurveBlock, CurveChunk
+from jobs.thinning import pick_extremes
+
+Key = TypeVar("Key", bound=Hashable)
+
+# A level is fine enough where it has so many points for each that a plot asks for.
+_POINTS_TO_CHOOSE_FROM = 2
+
+_IDS_PER_QUERY = 5000
+
+# A chunk's header names its series in its first line; this many bytes hold that line many times over.
+_HEAD_BYTES = 8192
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A part of a curve: an attempt's points up to a step, all of them where that is None."""
+
+    attempt_id: int
+    last_step: int | None
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What is asked for: the steps between two (both included), and about how many points show them."""
+
+    x_from: int | None = None
+    x_to: int | None = None
+    max_points: int | None = None
+
+    def up_to(self, step: int | None) -> "Cut":
+        """The same, no further than a step."""
+        if step is None:
+            return self
+        return Cut(self.x_from, step if self.x_to is None else min(step, self.x_to), self.max_points)
+
+    def touches(self, first_step: int, last_step: int) -> bool:
+        """Whether some step of a stretch may be inside."""
+        return not self._is_left_of(first_step) and (self.x_from is None or last_step >= self.x_from)
+
+    def holds(self, first_step: int, last_step: int) -> bool:
+        """Whether every step of a stretch is inside."""
+        return (self.x_from is None or first_step >= self.x_from) and not self._is_left_of(last_step)
+
+    def _is_left_of(self, step: int) -> bool:
+        return self.x_to is not None and step > self.x_to
+
+    def of(self, curve: Curve) -> Curve:
+        """The points of a curve that are inside."""
+        if not len(curve) or self.holds(int(curve.steps.min()), int(curve.steps.max())):
+            return curve
+        inside = np.ones(len(curve), dtype=bool)
+        if self.x_from is not None:
+            inside &= curve.steps >= self.x_from
+        if self.x_to is not None:
+            inside &= curve.steps <= self.x_to
+        return curve[inside]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Points of one stretch, maybe at a coarser level."""
+
+    curve: Curve
+    num_stored: int  # points that it stands for
+    is_full: bool
+
+
+@dataclass(frozen=True)
+class BlockInfo:
+    """A block without its points."""
+
+    pk: int
+    attempt_id: int
+    first_step: int
+    last_step: int
+    last_wall_s: float
+    num_points: int
+    has_levels: bool
+    has_full: bool
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Which level of which block is to be read, and how many of its points are wanted at most."""
+
+    block: BlockInfo
+    level: str
+    ratio: int  # of what is wanted
+    is_whole: bool  # every step of the block is asked for
+
+
+class StoredSeries:
+    """One series of several attempts."""
+
+    def __init__(self, frames: Mapping[int, Sequence[Frame]], blocks: Mapping[int, Sequence[BlockInfo]]) -> None:
+        self._frames = frames
+        self._blocks = blocks
+
+    def read(self, series: str, wanted: Mapping[Key, tuple[Stretch, Cut]]) -> dict[Key, Piece]:
+        """The points of each stretch, by the keys that the caller gave them."""
+        plans = {key: self._plan(stretch, cut) for key, (stretch, cut) in wanted.items()}
+        decoded = _read_levels(reading for plan in plans.values() for reading in plan)
+        pieces = {}
+        for key, (stretch, cut) in wanted.items():
+            if stretch.attempt_id in self._blocks:
+                pieces[key] = _put_together(plans[key], decoded, cut)
+            else:
+                curve = cut.of(join(self._frames.get(stretch.attempt_id, ()), series))
+                pieces[key] = Piece(curve, len(curve), is_full=True)
+        return pieces
+
+    def _plan(self, stretch: Stretch, cut: Cut) -> list[Reading]:
+        """Whole blocks at the level that suffices; those at the edges in full, so that no extreme there is missed."""
+        blocks = [b for b in self._blocks.get(stretch.attempt_id, ()) if cut.touches(b.first_step, b.last_step)]
+        ratio = _sufficient_ratio(sum(block.num_points for block in blocks), cut.max_points)
+        return [_reading(block, ratio, cut) for block in blocks]
+
+
+def _sufficient_ratio(num_points: int, max_points: int | None) -> int:
+    if max_points is None:
+        return 1
+    needed = max_points * _POINTS_TO_CHOOSE_FROM
+    return max(ratio for ratio in RATIOS.values() if ratio == 1 or num_points // ratio >= needed)
+
+
+def _reading(block: BlockInfo, ratio: int, cut: Cut) -> Reading:
+    is_whole = cut.holds(block.first_step, block.last_step)
+    finest_needed = ratio if is_whole else 1
+    levels = [name for name in RATIOS if (block.has_full if name == "full" else block.has_levels)]
+    level = max((name for name in levels if RATIOS[name] <= finest_needed), key=RATIOS.__getitem__, default=levels[0])
+    return Reading(block, level, ratio, is_whole)
+
+
+def _put_together(plan: Iterable[Reading], decoded: Mapping[tuple[int, str], Curve], cut: Cut) -> Piece:
+    curves, num_stored, is_full = [], 0, True
+    for reading in plan:
+        curve = cut.of(decoded[reading.block.pk, reading.level])
+        num_stored += reading.block.num_points if reading.is_whole else len(curve)
+        if reading.ratio > RATIOS[reading.level]:  # as sparse as its neighbours, so that none outweighs the others
+            curve = curve[pick_extremes(curve.values, len(curve) * RATIOS[reading.level] // reading.ratio)]
+        is_full = is_full and reading.level == "full" and reading.ratio == 1
+        curves.append(curve)
+    return Piece(concatenate(curves), num_stored, is_full)
+
+
+def _read_levels(readings: Iterable[Reading]) -> dict[tuple[int, str], Curve]:
+    ids: dict[str, set[int]] = defaultdict(set)
+    for reading in readings:
+        ids[reading.level].add(reading.block.pk)
+    return {(pk, level): decode(payload) for level, pks in ids.items() for pk, payload in _payloads(level, sorted(pks))}
+
+
+def _payloads(level: str, ids: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+    for begin in range(0, len(ids), _IDS_PER_QUERY):
+        rows = CurveBlock.objects.filter(pk__in=ids[begin : begin + _IDS_PER_QUERY]).order_by()
+        # Where full points were dropped since, the level below stands in.
+        yield from rows.values_list("pk", Coalesce(level, "medium") if level == "full" else level)
+
+
+def find_stored(attempt_ids: Collection[int], series: str, span: Cut) -> StoredSeries:
+    """Where the points of a series are; chunks and blocks outside the span are left out."""
+    frames = _read_frames(attempt_ids, span)
+    blocks = _block_infos(CurveBlock.objects.filter(_inside(span), attempt_id__in=attempt_ids, series=series))
+    return StoredSeries(frames, blocks)
+
+
+def _inside(span: Cut) -> Q:
+    inside = Q()
+    if span.x_to is not None:
+        inside &= Q(first_step__lte=span.x_to)
+    if span.x_from is not None:
+        inside &= Q(last_step__gte=span.x_from)
+    return inside
+
+
+def _read_frames(attempt_ids: Collection[int], span: Cut) -> dict[int, list[Frame]]:
+    frames: dict[int, list[Frame]] = defaultdict(list)
+    chunks = CurveChunk.objects.filter(_inside(span), attempt_id__in=attempt_ids).order_by("attempt_id", "sequence")
+    for attempt_id, payload in chunks.values_list("attempt_id", "payload"):
+        frames[attempt_id].extend(unpack(payload))
+    return frames
+
+
+def _block_infos(blocks: QuerySet[CurveBlock]) -> dict[int, list[BlockInfo]]:
+    infos: dict[int, list[BlockInfo]] = defaultdict(list)
+    columns = ("pk", "attempt_id", "first_step", "last_step", "last_wall_s", "num_points")
+    told = (_is_there("medium"), _is_there("full"))
+    for row in blocks.order_by("attempt_id", "number").values_list(*columns, *told):
+        info = BlockInfo(*row)
+        infos[info.attempt_id].append(info)
+    return infos
+
+
+def _is_there(column: str) -> Combinable:
+    return ExpressionWrapper(Q(**{f"{column}__isnull": False}), output_field=BooleanField())
+
+
+def walls_at_end(stretches: Collection[Stretch]) -> dict[Stretch, float]:
+    """When the last step of each stretch was taken, by its attempt's own clock; 0 where no point tells."""
+    ids = {stretch.attempt_id for stretch in stretches}
+    if not ids:
+        return {}
+    frames = _read_frames(ids, Cut())
+    blocks = _block_infos(CurveBlock.objects.filter(attempt_id__in=ids))
+    return {
+        stretch: max(_walls(Cut(x_to=stretch.last_step), frames, blocks, stretch.attempt_id), default=0.0)
+        for stretch in stretches
+    }
+
+
+def _walls(
+    cut: Cut, frames: Mapping[int, list[Frame]], blocks: Mapping[int, list[BlockInfo]], attempt_id: int
+) -> Iterator[float]:
+    if attempt_id not in blocks:
+        for frame in frames.get(attempt_id, ()):
+            yield float(cut.of(Curve(frame.steps, frame.wall_s, frame.wall_s)).wall_s.max(initial=0.0))
+        return
+    touched = [block for block in blocks[attempt_id] if cut.touches(block.first_step, block.last_step)]
+    plan = [_reading(block, 1, cut) for block in touched]
+    yield from (reading.block.last_wall_s for reading in plan if reading.is_whole)
+    for curve in _read_levels(reading for reading in plan if not reading.is_whole).values():
+        yield float(cut.of(curve).wall_s.max(initial=0.0))
+
+
+def series_of(attempt_ids: Sequence[int]) -> list[str]:
+    """The series that have points, in the order in which they first appeared; reads no points."""
+    heads = (
+        CurveChunk.objects.filter(attempt_id__in=attempt_ids)
+        .order_by("attempt_id", "sequence")
+        .values_list(Substr("payload", 1, _HEAD_BYTES, output_field=BinaryField()), flat=True)
+    )
+    blocks = CurveBlock.objects.filter(attempt_id__in=attempt_ids, number=0).order_by("pk")
+    names = [name for head in heads for name in series_in(head)]
+    return list(dict.fromkeys([*names, *blocks.values_list("series", flat=True)]))
