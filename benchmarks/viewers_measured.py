@@ -7,13 +7,9 @@ Each point's value is the time at which it was handed over to be stored, so a vi
 import asyncio
 import json
 import os
-import socket
 import statistics
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import django
@@ -24,10 +20,9 @@ if __name__ == "__main__":
 
 import httpx
 import psutil
-from django.conf import settings
 from django.core.management import call_command
-from django.test import Client
 
+from benchmarks.web import cookie_of, web_process
 from jobs.models import Attempt, Job, User
 from jobs.services.record import record_points
 from tests.jobs.factories import make_job, make_team, make_user, make_worker, points, start
@@ -40,9 +35,9 @@ def viewers(num_viewers: int, num_runs: int, watched_s: int) -> dict[str, Any]:
     """What each of the viewers of the first run got, and how old it was."""
     owner = make_user(team=make_team())
     watched, *_others = [_running_job(owner, number) for number in range(num_runs)]
-    with _web() as (web, port):
+    with web_process() as (web, port):
         began_cpu_s, began_s = _cpu_s(web), time.perf_counter()
-        heard = asyncio.run(_watch(port, _cookie(owner), watched.pk, num_viewers, watched_s))
+        heard = asyncio.run(_watch(port, cookie_of(owner), watched.pk, num_viewers, watched_s))
         share = (_cpu_s(web) - began_cpu_s) / (time.perf_counter() - began_s)
         rss_bytes = web.memory_info().rss
     behind_s = [seconds for one in heard for seconds in one]
@@ -76,34 +71,6 @@ def _running_job(owner: User, number: int) -> Job:
     job = make_job(owner)
     start(job, make_worker(f"host-{number}"))
     return job
-
-
-def _cookie(user: User) -> dict[str, str]:
-    client = Client()
-    client.force_login(user)
-    return {settings.SESSION_COOKIE_NAME: client.cookies[settings.SESSION_COOKIE_NAME].value}
-
-
-@contextmanager
-def _web() -> Iterator[tuple[psutil.Process, int]]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "uvicorn", "webapp.asgi:application", "--port", str(port), "--log-level", "error"]
-    with subprocess.Popen([*command, "--timeout-graceful-shutdown", "2"]) as server:
-        try:
-            while not _answers(port):
-                time.sleep(0.1)
-            yield psutil.Process(server.pid), port
-        finally:
-            server.terminate()
-
-
-def _answers(port: int) -> bool:
-    try:
-        return httpx.get(f"http://127.0.0.1:{port}/livez").status_code == 200
-    except httpx.HTTPError:
-        return False
 
 
 def _cpu_s(process: psutil.Process) -> float:
