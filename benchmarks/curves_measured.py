@@ -87,9 +87,7 @@ def measure_bytes() -> dict[str, Any]:
     return {
         "4,096 points, 15 a flush": _bytes_per_point(owner, 20, 4096, 15),
         "100,000 points, 250 a flush": _bytes_per_point(owner, 2, 100_000, 250),
-        "100,000 points, 250 a flush, values that are no float32": _bytes_per_point(
-            owner, 2, 100_000, 250, exact=False
-        ),
+        "100,000 points of values that are no float32": _bytes_per_point(owner, 2, 100_000, 250, as_float32=False),
     }
 
 

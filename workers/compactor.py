@@ -1,4 +1,4 @@
-"""Compacts the points of runs that have ended, in a thread of low priority, so that it never delays an end."""
+"""Compacts the points of runs that have ended; in a thread of its own, so that it never delays an end."""
 
 import logging
 import os
@@ -29,7 +29,6 @@ class Compactor:
 
     def work(self, *, is_idle: bool) -> float:
         """Compact some runs; returns the seconds until it wants to be called again."""
-        _be_nice()
         settled = timedelta(seconds=timings().settle_s * (1 if is_idle else _BUSY_FACTOR))
         attempts = list(due(settled).exclude(pk__in=self._unreadable)[:_AT_ONCE])
         for attempt in attempts:
@@ -50,6 +49,6 @@ class Compactor:
             self._unreadable.add(attempt.pk)
 
 
-def _be_nice() -> None:
-    """On Linux a priority is a thread's own."""
+def be_nice() -> None:
+    """Give this thread the lowest priority; on Linux it is a thread's own."""
     os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)

@@ -27,7 +27,7 @@ from jobs.services.claim import claim_next
 from jobs.timings import timings
 from workers.ceilings import CeilingWatch
 from workers.cleaning import Cleaner, supervisor_is_running
-from workers.compactor import Compactor
+from workers.compactor import Compactor, be_nice
 from workers.engine_process import engine_command
 from workers.estimator import answer_one
 from workers.gpus import look_at_gpus
@@ -195,6 +195,7 @@ class Host:
 
     def _compact(self) -> float:
         """Compact what ended a while ago, and later where something is being measured here."""
+        be_nice()
         leased = Device.objects.filter(worker=self._known_worker_id()).exclude(attempt=None)
         return self._compactor.work(is_idle=not leased.exists())
 

@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from jobs.curves import Curve, Frame, concatenate, frames_after
 from jobs.models import Attempt, CurveChunk, Job
-from jobs.selectors.stored_points import Cut, Piece, Stretch, find_stored, series_of, walls_at_end
+from jobs.selectors.stored_points import Cut, Piece, Stretch, Wish, find_stored, series_of, walls_at_end
 from jobs.thinning import MIN_POINTS, thin
 
 __all__ = ["MIN_POINTS", "Stretch", "thin"]
@@ -104,20 +104,38 @@ def read_curves(
     return {pk: _view(pieces[pk], series, cut, _seams(line)) for pk, line in lines.items()}
 
 
+def read_all_series(attempt: Attempt, *, max_points: int | None = None) -> dict[str, CurveView]:
+    """Every series of an attempt by its name, in as many queries as for one."""
+    cut = Cut(max_points=_checked(max_points))
+    lines = lineages([attempt])
+    line = lines[attempt.pk]
+    pieces = read_lines(lines, series_of([stretch.attempt_id for stretch in line]), cut)
+    return {name: _view(piece, name, cut, _seams(line)) for (name, _pk), piece in pieces.items()}
+
+
 def read_pieces(lines: Mapping[int, Sequence[Stretch]], series: str, cut: Cut) -> dict[int, Piece]:
     """A series along each line, in arrays: its stretches one after the other, in steps and in time."""
-    wanted = {
-        (pk, place): (stretch, cut.up_to(stretch.last_step))
+    return {pk: piece for (_series, pk), piece in read_lines(lines, [series], cut).items()}
+
+
+def read_lines(lines: Mapping[int, Sequence[Stretch]], names: Sequence[str], cut: Cut) -> dict[tuple[str, int], Piece]:
+    """Some series along each line, by series and line."""
+    wishes = {
+        (name, pk, place): Wish(name, stretch, cut.up_to(stretch.last_step))
+        for name in names
         for pk, line in lines.items()
         for place, stretch in enumerate(line)
     }
-    if not wanted:
+    if not wishes:
         return {}
-    ids = {stretch.attempt_id for stretch, _cut in wanted.values()}
-    pieces = find_stored(ids, series, Cut(cut.x_from, cut.x_to)).read(series, wanted)
+    ids = {wish.stretch.attempt_id for wish in wishes.values()}
+    pieces = find_stored(ids, names, Cut(cut.x_from, cut.x_to)).read(wishes)
     ends_s = walls_at_end({stretch for line in lines.values() for stretch in line[:-1]})
     return {
-        pk: _one_after_the_other([pieces[pk, place] for place in range(len(line))], [ends_s.get(s, 0.0) for s in line])
+        (name, pk): _one_after_the_other(
+            [pieces[name, pk, place] for place in range(len(line))], [ends_s.get(stretch, 0.0) for stretch in line]
+        )
+        for name in names
         for pk, line in lines.items()
     }
 

@@ -108,31 +108,43 @@ class Reading:
     is_whole: bool  # every step of the block is asked for
 
 
-class StoredSeries:
-    """One series of several attempts."""
+@dataclass(frozen=True)
+class Wish:
+    """A series along a stretch."""
 
-    def __init__(self, frames: Mapping[int, Sequence[Frame]], blocks: Mapping[int, Sequence[BlockInfo]]) -> None:
+    series: str
+    stretch: Stretch
+    cut: Cut
+
+
+class StoredSeries:
+    """Some series of several attempts; blocks stand by series and attempt."""
+
+    def __init__(
+        self, frames: Mapping[int, Sequence[Frame]], blocks: Mapping[tuple[str, int], Sequence[BlockInfo]]
+    ) -> None:
         self._frames = frames
         self._blocks = blocks
 
-    def read(self, series: str, wanted: Mapping[Key, tuple[Stretch, Cut]]) -> dict[Key, Piece]:
-        """The points of each stretch, by the keys that the caller gave them."""
-        plans = {key: self._plan(stretch, cut) for key, (stretch, cut) in wanted.items()}
+    def read(self, wishes: Mapping[Key, Wish]) -> dict[Key, Piece]:
+        """The points of each wish, by the keys that the caller gave them."""
+        plans = {key: self._plan(wish) for key, wish in wishes.items()}
         decoded = _read_levels(reading for plan in plans.values() for reading in plan)
         pieces = {}
-        for key, (stretch, cut) in wanted.items():
-            if stretch.attempt_id in self._blocks:
-                pieces[key] = _put_together(plans[key], decoded, cut)
+        for key, wish in wishes.items():
+            if (wish.series, wish.stretch.attempt_id) in self._blocks:
+                pieces[key] = _put_together(plans[key], decoded, wish.cut)
             else:
-                curve = cut.of(join(self._frames.get(stretch.attempt_id, ()), series))
+                curve = wish.cut.of(join(self._frames.get(wish.stretch.attempt_id, ()), wish.series))
                 pieces[key] = Piece(curve, len(curve), is_full=True)
         return pieces
 
-    def _plan(self, stretch: Stretch, cut: Cut) -> list[Reading]:
+    def _plan(self, wish: Wish) -> list[Reading]:
         """Whole blocks at the level that suffices; those at the edges in full, so that no extreme there is missed."""
-        blocks = [b for b in self._blocks.get(stretch.attempt_id, ()) if cut.touches(b.first_step, b.last_step)]
-        ratio = _sufficient_ratio(sum(block.num_points for block in blocks), cut.max_points)
-        return [_reading(block, ratio, cut) for block in blocks]
+        blocks = self._blocks.get((wish.series, wish.stretch.attempt_id), ())
+        touched = [block for block in blocks if wish.cut.touches(block.first_step, block.last_step)]
+        ratio = _sufficient_ratio(sum(block.num_points for block in touched), wish.cut.max_points)
+        return [_reading(block, ratio, wish.cut) for block in touched]
 
 
 def _sufficient_ratio(num_points: int, max_points: int | None) -> int:
@@ -176,11 +188,11 @@ def _payloads(level: str, ids: Sequence[int]) -> Iterator[tuple[int, bytes]]:
         yield from rows.values_list("pk", Coalesce(level, "medium") if level == "full" else level)
 
 
-def find_stored(attempt_ids: Collection[int], series: str, span: Cut) -> StoredSeries:
-    """Where the points of a series are; chunks and blocks outside the span are left out."""
+def find_stored(attempt_ids: Collection[int], series: Collection[str], span: Cut) -> StoredSeries:
+    """Where the points of these series are; chunks and blocks outside the span are left out."""
     frames = _read_frames(attempt_ids, span)
-    blocks = _block_infos(CurveBlock.objects.filter(_inside(span), attempt_id__in=attempt_ids, series=series))
-    return StoredSeries(frames, blocks)
+    blocks = CurveBlock.objects.filter(_inside(span), attempt_id__in=attempt_ids, series__in=series)
+    return StoredSeries(frames, _block_infos(blocks))
 
 
 def _inside(span: Cut) -> Q:
@@ -200,13 +212,13 @@ def _read_frames(attempt_ids: Collection[int], span: Cut) -> dict[int, list[Fram
     return frames
 
 
-def _block_infos(blocks: QuerySet[CurveBlock]) -> dict[int, list[BlockInfo]]:
-    infos: dict[int, list[BlockInfo]] = defaultdict(list)
+def _block_infos(blocks: QuerySet[CurveBlock]) -> dict[tuple[str, int], list[BlockInfo]]:
+    infos: dict[tuple[str, int], list[BlockInfo]] = defaultdict(list)
     columns = ("pk", "attempt_id", "first_step", "last_step", "last_wall_s", "num_points")
     told = (_is_there("medium"), _is_there("full"))
-    for row in blocks.order_by("attempt_id", "number").values_list(*columns, *told):
+    for series, *row in blocks.order_by("attempt_id", "number").values_list("series", *columns, *told):
         info = BlockInfo(*row)
-        infos[info.attempt_id].append(info)
+        infos[series, info.attempt_id].append(info)
     return infos
 
 
@@ -220,25 +232,26 @@ def walls_at_end(stretches: Collection[Stretch]) -> dict[Stretch, float]:
     if not ids:
         return {}
     frames = _read_frames(ids, Cut())
-    blocks = _block_infos(CurveBlock.objects.filter(attempt_id__in=ids))
-    return {
-        stretch: max(_walls(Cut(x_to=stretch.last_step), frames, blocks, stretch.attempt_id), default=0.0)
-        for stretch in stretches
-    }
+    blocks: dict[int, list[BlockInfo]] = defaultdict(list)
+    for (_series, attempt_id), infos in _block_infos(CurveBlock.objects.filter(attempt_id__in=ids)).items():
+        blocks[attempt_id] += infos
+    return {stretch: _wall_at_end(stretch, frames, blocks) for stretch in stretches}
 
 
-def _walls(
-    cut: Cut, frames: Mapping[int, list[Frame]], blocks: Mapping[int, list[BlockInfo]], attempt_id: int
-) -> Iterator[float]:
-    if attempt_id not in blocks:
-        for frame in frames.get(attempt_id, ()):
-            yield float(cut.of(Curve(frame.steps, frame.wall_s, frame.wall_s)).wall_s.max(initial=0.0))
-        return
-    touched = [block for block in blocks[attempt_id] if cut.touches(block.first_step, block.last_step)]
+def _wall_at_end(stretch: Stretch, frames: Mapping[int, list[Frame]], blocks: Mapping[int, list[BlockInfo]]) -> float:
+    cut = Cut(x_to=stretch.last_step)
+    if stretch.attempt_id not in blocks:
+        own = frames.get(stretch.attempt_id, ())
+        return max((_last_wall_s(cut.of(Curve(f.steps, f.wall_s, f.wall_s))) for f in own), default=0.0)
+    touched = [block for block in blocks[stretch.attempt_id] if cut.touches(block.first_step, block.last_step)]
     plan = [_reading(block, 1, cut) for block in touched]
-    yield from (reading.block.last_wall_s for reading in plan if reading.is_whole)
-    for curve in _read_levels(reading for reading in plan if not reading.is_whole).values():
-        yield float(cut.of(curve).wall_s.max(initial=0.0))
+    whole_s = [reading.block.last_wall_s for reading in plan if reading.is_whole]
+    edges = _read_levels(reading for reading in plan if not reading.is_whole)
+    return max([*whole_s, *(_last_wall_s(cut.of(curve)) for curve in edges.values())], default=0.0)
+
+
+def _last_wall_s(curve: Curve) -> float:
+    return float(curve.wall_s.max(initial=0.0))
 
 
 def series_of(attempt_ids: Sequence[int]) -> list[str]:

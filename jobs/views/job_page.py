@@ -23,7 +23,7 @@ from jobs.messages import translate
 from jobs.models import Attempt, Job, Queue
 from jobs.selectors.audit import history_of
 from jobs.selectors.comparison import known_spec
-from jobs.selectors.curves import CurveView, flushes_told, new_chunks, read_curve, series_names, wall_before
+from jobs.selectors.curves import CurveView, flushes_told, new_chunks, read_all_series, wall_before
 from jobs.selectors.jobs import may_change
 from jobs.selectors.starts import turn_of
 from jobs.selectors.waiting import waiting_for
@@ -205,13 +205,12 @@ def _all_points(attempt: Attempt, max_points: int) -> dict[str, Any]:
     `wall_before` is what the page adds to the wall time of the points that it hears of later.
     """
     last = flushes_told([attempt.pk]).get(attempt.pk, -1)
-    names = series_names(attempt)
-    curves = {name: read_curve(attempt, name, max_points=max_points) for name in names}
+    curves = read_all_series(attempt, max_points=max_points)
     return {
         "attempt": attempt.pk,
         "sequence": last,
         "series": {name: _plain(curve) for name, curve in curves.items()},
-        "titles": {name: series_title(name) for name in names},
+        "titles": {name: series_title(name) for name in curves},
         "seams": next((curve.seams for curve in curves.values()), []),
         "wall_before": wall_before(attempt),
     }

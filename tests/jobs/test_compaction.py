@@ -15,7 +15,15 @@ from jobs.contract.states import Outcome
 from jobs.curve_blocks import BLOCK_POINTS
 from jobs.models import Attempt, AuditEntry, CurveBlock, CurveChunk, Job, User
 from jobs.models.attempt import CurveForm
-from jobs.selectors.curves import CurveView, read_curve, read_curves, read_own_curve, series_names, wall_before
+from jobs.selectors.curves import (
+    CurveView,
+    read_all_series,
+    read_curve,
+    read_curves,
+    read_own_curve,
+    series_names,
+    wall_before,
+)
 from jobs.services import compaction
 from jobs.services.compaction import compact, drop_full_points, due
 from jobs.services.finish import finish_attempt, lose_attempt
@@ -260,6 +268,21 @@ def test_compacted_points_take_half_of_what_they_took(settings: object) -> None:
     after = sum(len(b.full) + len(b.medium or b"") + len(b.coarse or b"") for b in attempt.blocks.all())
     assert before <= 25 * attempt.num_points
     assert after <= 12 * attempt.num_points
+
+
+def test_all_series_of_a_run_are_read_in_as_many_queries_as_one(django_assert_max_num_queries: Any) -> None:
+    attempt = ended(losses(20_000))
+    expected = {name: read_curve(attempt, name, max_points=500) for name in series_names(attempt)}
+    with django_assert_max_num_queries(4):
+        living = read_all_series(attempt, max_points=500)
+    assert living.keys() == expected.keys()
+    assert all(same(living[name], curve) for name, curve in expected.items())
+    compact(attempt)
+    with django_assert_max_num_queries(6):
+        compacted = read_all_series(attempt, max_points=500)
+    assert [(view.num_points_total, view.x[-1]) for view in compacted.values()] == [
+        (view.num_points_total, view.x[-1]) for view in expected.values()
+    ]
 
 
 # ------------------------------------------------------------------ old runs
