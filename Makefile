@@ -6,16 +6,19 @@ SEEDS ?= 10
 SEED_FROM ?= 1
 DATABASE ?= sqlite
 
+# Half of the suite waits for processes, so two tests at once take little longer than one.
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+
 .PHONY: run test test-all test-gpu check bench chaos clean
 
 run: .venv/run
 	@PORT=$(PORT) exec $(BIN)/python manage.py run
 
 test: .venv/dev
-	$(BIN)/python -m pytest -m "not gpu and not slow"
+	$(PYTEST) -m "not gpu and not slow"
 
 test-all: .venv/dev
-	$(BIN)/python -m pytest -m "not gpu"
+	$(PYTEST) -m "not gpu"
 
 # Runs without Django, on a machine that has only torch, numpy, pydantic and pytest too; tests that need more say what.
 test-gpu:

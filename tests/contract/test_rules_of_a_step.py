@@ -72,6 +72,8 @@ NORMED = {"model": "resnet18"}
         ({"compile_scope": "block"}, host(), "compile_scope", "Nothing is compiled"),
         ({**GRAPH}, host(), "cuda_graph", "CUDA graphs need a GPU"),
         ({**GRAPH, "compile_mode": "max-autotune"}, host(AMPERE), "cuda_graph", "CUDA graphs of its own"),
+        ({**FSDP, "optimizer": "sgd", "optimizer_impl": "fused"}, host(), "optimizer_impl", "share out a fused sgd"),
+        ({**FSDP, "optimizer": "adagrad", "optimizer_impl": "fused"}, host(), "optimizer_impl", "a fused adagrad"),
         ({**GRAPH, **FSDP}, TWO, "cuda_graph", "A step of fsdp2 cannot be recorded"),
         ({**GRAPH, **DDP, **LONG, "ddp_comm_hook": "powersgd"}, TWO, "ddp_comm_hook", "waits for the GPU"),
         (

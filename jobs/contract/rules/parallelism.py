@@ -6,7 +6,7 @@ from jobs.contract.choices import CompileScope, DdpCommHook, OptimizerImpl
 from jobs.contract.findings import Finding
 from jobs.contract.messages import gettext_noop as _
 from jobs.contract.rules.table import Situation, refuse, rule, warn
-from jobs.contract.spec import CompileMode, Parallelism, TrainSpec
+from jobs.contract.spec import CompileMode, Optimizer, Parallelism, TrainSpec
 
 # PowerSGD's own default, 1,000 steps without compression, is longer than most runs here and would do nothing in them.
 # Two is the least that it takes together with error feedback and warm start.
@@ -96,6 +96,20 @@ def sharded_layout(at: Situation) -> Iterator[Finding]:
     """FSDP2 cuts weights into shards along memory, and channels last mixes the order of a convolution's."""
     if at.spec.parallelism is Parallelism.FSDP2 and at.spec.channels_last:
         yield refuse("channels_last", _("fsdp2 cannot share out weights with their channels last. Choose ddp."))
+
+
+@rule
+def sharded_fused_optimizer(at: Situation) -> Iterator[Finding]:
+    """Of the fused optimizers torch's DTensor knows how to share out Adam's only (torch 2.13)."""
+    spec = at.spec
+    if spec.parallelism is not Parallelism.FSDP2 or spec.optimizer_impl is not OptimizerImpl.FUSED:
+        return
+    if spec.optimizer in (Optimizer.SGD, Optimizer.ADAGRAD):
+        yield refuse(
+            "optimizer_impl",
+            _("fsdp2 cannot share out a fused %(optimizer)s. Choose foreach, or adam or adamw."),
+            optimizer=spec.optimizer.value,
+        )
 
 
 @rule
