@@ -18,6 +18,7 @@ PARTS = {  # by the name that `--only` takes: a module with `measure` and `table
     "load": "load",
     "viewers": "viewers",
     "curves": "curves",
+    "runs": "runs",
 }
 
 

@@ -15,11 +15,19 @@ from jobs.views import (
     leaderboard,
     live,
     queue_page,
+    run_csv,
+    saved_views,
     use,
 )
 
 urlpatterns = [
     path("", job_list.job_list, name="job-list"),
+    path("jobs.csv", run_csv.job_csv, name="job-csv"),
+    path("views/", saved_views.view_save, name="view-save"),
+    path("views/<int:pk>/", saved_views.view_open, name="view-open"),
+    path("views/<int:pk>/change/", saved_views.view_change, name="view-change"),
+    path("views/<int:pk>/delete/", saved_views.view_delete, name="view-delete"),
+    path("views/<int:pk>/restore/", saved_views.view_restore, name="view-restore"),
     path("jobs/new/", job_form.job_new, name="job-new"),
     path("jobs/check/", job_form.job_check, name="job-check"),
     path("jobs/estimates/<slug:key>/", job_form.job_estimate, name="job-estimate"),

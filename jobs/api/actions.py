@@ -18,6 +18,7 @@ from jobs.api.serializers import JobOut
 from jobs.contract.messages import gettext_noop as _
 from jobs.services.actions import MOST_JOBS, Act, Order, Result, perform, perform_all
 from jobs.services.change import MOST_PRIORITY
+from jobs.services.tags import MOST_TAGS
 
 _REFUSED: dict[int, type[Schema]] = {401: ErrorsOut, 403: ErrorsOut, 404: ErrorsOut, 409: ErrorsOut, 422: ErrorsOut}
 
@@ -31,13 +32,14 @@ class ReasonIn(Schema):
 
 
 class ChangeIn(ReasonIn):
-    """What to change about a job that waits; what is left out stays."""
+    """What to change about a job; what is left out stays. Only its tags can be changed once it has started."""
 
     priority: int | None = Field(None, ge=-MOST_PRIORITY, le=MOST_PRIORITY)
     queue: str | None = Field(None, description="The name of another queue.")
     time_limit_s: float | None = Field(None, gt=0, description="Null takes the limit away.")
     place: Literal["first", "last"] | None = Field(None, description="To the front or the end of its line.")
     after: int | None = Field(None, ge=1, le=2**63 - 1, description="A waiting job, to stand behind it.")
+    tags: list[str] | None = Field(None, max_length=MOST_TAGS, description="All labels that it is to have.")
 
 
 class BulkIn(ReasonIn):
@@ -49,6 +51,7 @@ class BulkIn(ReasonIn):
     queue: str | None = None
     time_limit_s: float | None = Field(None, gt=0)
     after: int | None = Field(None, ge=1, le=2**63 - 1)
+    tags: list[str] = Field([], max_length=MOST_TAGS, description="For `tag` and `untag`.")
 
 
 class ResultOut(Schema):
@@ -91,7 +94,7 @@ def clone(request: HttpRequest, job_id: int, body: ReasonIn | None = None) -> St
     return Status(201, _performed(request, job_id, Act.CLONE, body))
 
 
-@router.patch("/jobs/{int:job_id}", response={200: JobOut} | _REFUSED, summary="Change a job that waits")
+@router.patch("/jobs/{int:job_id}", response={200: JobOut} | _REFUSED, summary="Change a job")
 def change(request: HttpRequest, job_id: int, body: ChangeIn) -> JobOut:
     """Priority, queue, time limit, place in the line: all that is named, or nothing. 409 where it has started."""
     job, user = visible_job(request, job_id), asker(request)
@@ -99,6 +102,8 @@ def change(request: HttpRequest, job_id: int, body: ChangeIn) -> JobOut:
         for order in _orders(body):
             perform(user, job, order)
             job = visible_job(request, job_id)
+        if body.tags is not None:
+            perform(user, job, Order(Act.TAGS, body.reason, tags=tuple(body.tags)))
     return JobOut.of(visible_job(request, job_id))
 
 
@@ -116,6 +121,7 @@ def act_on_jobs(request: HttpRequest, body: BulkIn) -> ResultsOut:
         queue=choose_queue(body.queue) if body.queue is not None else None,
         time_limit_s=body.time_limit_s,
         after=body.after,
+        tags=tuple(body.tags),
     )
     return ResultsOut(results=[ResultOut.of(result) for result in perform_all(asker(request), body.jobs, order)])
 

@@ -98,6 +98,7 @@ class JobRow(Schema):
     team: str
     queue: str
     priority: int
+    tags: list[str]
     origin: str  # submitted, or imported where the run was made elsewhere
     state: State
     outcome: Outcome | None
@@ -159,6 +160,7 @@ def _row_values(job: Job) -> dict[str, Any]:
         "team": job.team.name,
         "queue": job.queue.name,
         "priority": job.priority,
+        "tags": [tag.name for tag in job.tags.all()],
         "origin": job.origin,
         "state": State(job.state),
         "outcome": Outcome(job.outcome) if job.outcome else None,

@@ -2,9 +2,10 @@
 
 from jobs.forms.act import ActForm
 from jobs.forms.compare import CompareQuery
-from jobs.forms.filters import JobFilter
 from jobs.forms.history import HistoryFilter
 from jobs.forms.queue import QueueForm
+from jobs.forms.run_list import RunListAddress
+from jobs.forms.saved_view import ViewForm
 from jobs.forms.small import PauseForm, ReasonForm, TokenForm
 from jobs.forms.spec_form import SpecForm
 
@@ -12,10 +13,11 @@ __all__ = [
     "ActForm",
     "CompareQuery",
     "HistoryFilter",
-    "JobFilter",
     "PauseForm",
     "QueueForm",
     "ReasonForm",
+    "RunListAddress",
     "SpecForm",
     "TokenForm",
+    "ViewForm",
 ]

@@ -7,6 +7,9 @@ from django.utils.translation import gettext_lazy as _
 
 from jobs.models import Queue
 from jobs.services.actions import MOST_JOBS, Act, Order
+from jobs.services.tags import split_tags
+
+_NEEDED = {Act.PRIORITY: "priority", Act.MOVE: "queue", Act.TAG: "tags", Act.UNTAG: "tags"}
 
 
 class ActForm(forms.Form):
@@ -18,6 +21,7 @@ class ActForm(forms.Form):
     priority = forms.IntegerField(label=_("Priority"), required=False)
     queue = forms.ModelChoiceField(Queue.objects.all(), label=_("Queue"), required=False, to_field_name="name")
     time_limit_s = forms.FloatField(label=_("Time limit"), required=False)
+    tags = forms.CharField(label=_("Tags"), required=False, max_length=1000)
     after = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
 
     def clean_jobs(self) -> list[int]:
@@ -32,8 +36,8 @@ class ActForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         """A priority or a queue must be given where it is what the act is about."""
         data: dict[str, Any] = super().clean() or {}
-        needed = {Act.PRIORITY: "priority", Act.MOVE: "queue"}.get(Act(data["act"]) if data.get("act") else Act.CANCEL)
-        if needed and data.get(needed) is None and needed not in self.errors:
+        needed = _NEEDED.get(Act(data["act"]) if data.get("act") else Act.CANCEL)
+        if needed and data.get(needed) in (None, "") and needed not in self.errors:
             self.add_error(needed, _("This field is required."))
         return data
 
@@ -47,5 +51,6 @@ class ActForm(forms.Form):
             priority=data["priority"] or 0,
             queue=data["queue"],
             time_limit_s=data["time_limit_s"],
+            tags=tuple(split_tags(data["tags"])),
             after=data["after"],
         )

@@ -20,6 +20,8 @@ from jobs.messages import translate
 from jobs.models import Queue, Team, User
 from jobs.selectors.hosts import known_catalog
 from jobs.selectors.jobs import teams_of
+from jobs.services.errors import NotPossible
+from jobs.services.tags import clean_tags, split_tags
 
 # A new form starts from the defaults, and a length that shows a curve within a minute.
 _START_STEPS = 300
@@ -65,6 +67,12 @@ class SpecForm(forms.Form):
     )
     queue = forms.ModelChoiceField(Queue.objects.all(), label=_("Queue"), empty_label=None)
     team = forms.ModelChoiceField(Team.objects.none(), label=_("Team"), empty_label=None)
+    tags = forms.CharField(
+        label=_("Tags"),
+        required=False,
+        max_length=1000,
+        help_text=_("Labels to find it by, separated by commas."),
+    )
     submission = forms.UUIDField(widget=forms.HiddenInput)
 
     def __init__(self, data: QueryDict | None = None, *, user: User, **kwargs: Any) -> None:
@@ -90,6 +98,13 @@ class SpecForm(forms.Form):
     def initial_spec(self) -> dict[str, Any]:
         """The values that an unsent form begins with."""
         return {name: self.initial[name] for name in TrainSpec.model_fields if name in self.initial}
+
+    def clean_tags(self) -> list[str]:
+        """The labels, each once."""
+        try:
+            return clean_tags(split_tags(self.cleaned_data["tags"]))
+        except NotPossible as error:
+            raise forms.ValidationError(str(error)) from error
 
     def clean(self) -> dict[str, Any]:
         """Every refusal stands at its field, in the words of the contract."""
@@ -122,7 +137,7 @@ class SpecForm(forms.Form):
     @property
     def own_fields(self) -> list[BoundField]:
         """What a job has beside its spec."""
-        return [self["job_name"], self["queue"], self["team"]]
+        return [self["job_name"], self["tags"], self["queue"], self["team"]]
 
 
 def _with_defaults(data: QueryDict) -> QueryDict:

@@ -41,5 +41,11 @@ def _stored(session: SessionBase) -> dict[str, int]:
 
 def _fingerprint(form: SpecForm) -> str:
     data = form.cleaned_data
-    parts = [data["submission"].hex, data["job_name"], str(data["queue"].pk), str(data["team"].pk)]
+    parts = [
+        data["submission"].hex,
+        data["job_name"],
+        ",".join(data["tags"]),
+        str(data["queue"].pk),
+        str(data["team"].pk),
+    ]
     return hashlib.sha256("\n".join([*parts, form.spec.model_dump_json()]).encode()).hexdigest()[:32]

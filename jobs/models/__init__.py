@@ -9,6 +9,8 @@ from jobs.models.estimate import SpecEstimate
 from jobs.models.job import Job
 from jobs.models.node import AttemptNode
 from jobs.models.queue import Queue
+from jobs.models.saved_view import SavedView
+from jobs.models.tag import JobTag
 from jobs.models.worker import Worker
 
 __all__ = [
@@ -22,8 +24,10 @@ __all__ = [
     "Device",
     "DeviceUse",
     "Job",
+    "JobTag",
     "Membership",
     "Queue",
+    "SavedView",
     "SpecEstimate",
     "Team",
     "User",

@@ -4,6 +4,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from jobs.contract.metrics import Summary
+from jobs.models.figures import Figures
 from jobs.models.job import OUTCOME_CHOICES
 
 
@@ -15,7 +16,7 @@ class CurveForm(models.TextChoices):
     COARSE = "coarse", _("coarse levels only")
 
 
-class Attempt(models.Model):
+class Attempt(Figures):
     """One try. It is written only while its fence is its job's fence, and never again once `outcome` is set.
 
     The form in which its points are stored still changes then, and nothing else.
@@ -57,18 +58,9 @@ class Attempt(models.Model):
     num_flushes = models.PositiveIntegerField(default=0)  # of points; the next one has this sequence
     curve_form = models.CharField(max_length=10, choices=CurveForm.choices, default=CurveForm.AS_TOLD)
 
-    # How it ended. `summary` is all of `contract.metrics.Summary`; the columns are the figures that are ranked.
+    # How it ended. `summary` is all of `contract.metrics.Summary`; the figures that are ranked are columns too.
     error = models.JSONField(null=True, blank=True)
     summary = models.JSONField(default=dict)
-    steady_step_time_ms = models.FloatField(null=True, blank=True)
-    samples_per_s = models.FloatField(null=True, blank=True)
-    first_step_s = models.FloatField(null=True, blank=True)
-    train_s = models.FloatField(null=True, blank=True)
-    final_train_loss = models.FloatField(null=True, blank=True)
-    final_eval_loss = models.FloatField(null=True, blank=True)
-    eval_accuracy = models.FloatField(null=True, blank=True)
-    peak_rss_bytes = models.BigIntegerField(null=True, blank=True)
-    peak_allocated_bytes = models.BigIntegerField(null=True, blank=True)
 
     class Meta:
         verbose_name = _("attempt")
@@ -97,8 +89,3 @@ class Attempt(models.Model):
     def measured(self) -> Summary:
         """The stored summary as the contract's type."""
         return Summary.model_validate(self.summary)
-
-
-# The summary's figures that have a column of their own.
-RANKED_METRICS = [name for name in Summary.model_fields if name in {field.name for field in Attempt._meta.fields}]
-RANKED_METRICS.remove("device_name")

@@ -16,6 +16,7 @@ class AuditAction(models.TextChoices):
     REORDER = "reorder", _("Order")
     MOVE = "move", _("Move to another queue")
     TIME_LIMIT = "time_limit", _("Time limit")
+    TAGS = "tags", _("Tags")
     PAUSE = "pause", _("Pause")
     RESUME = "resume", _("Resume")
     LIMITS = "limits", _("Queue settings")

@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from jobs.contract.spec import TrainSpec
 from jobs.contract.states import ENDED_STATES, LIVE_STATES, Outcome, State
+from jobs.models.figures import RANKED_METRICS, Figures
 
 # Labels stand here, not in the contract: they are the web's words for its states.
 STATE_LABELS = {
@@ -35,8 +36,29 @@ class Origin(models.TextChoices):
     IMPORTED = "imported", _("Imported")
 
 
-class Job(models.Model):
-    """What was asked for. Its state changes only by guarded updates in `jobs.services`; `fence` names the owner."""
+# A list sorted by a ranked figure reads one of these indexes from its one end, for each team that is looked at, and
+# for one model or kind of device of it. Only ended jobs stand in them, so that a change of state costs nothing here.
+# Outcome and time come along, so that a list narrowed to them is told from the index alone.
+_RANKED_WITHIN = {"t": ["team"], "tm": ["team", "model"], "td": ["team", "device_kind"]}
+
+
+def _ranking_indexes() -> list[models.Index]:
+    return [
+        models.Index(
+            fields=[*within, metric, "id", "outcome", "created_at"],
+            condition=models.Q(**{f"{metric}__isnull": False}),
+            name=f"job_{short}_{metric}",
+        )
+        for metric in RANKED_METRICS
+        for short, within in _RANKED_WITHIN.items()
+    ]
+
+
+class Job(Figures):
+    """What was asked for. Its state changes only by guarded updates in `jobs.services`; `fence` names the owner.
+
+    Its figures are those of the attempt that it ended with, finite ones only; a job that has not ended has none.
+    """
 
     team = models.ForeignKey("Team", on_delete=models.PROTECT, related_name="jobs")
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="jobs")
@@ -62,6 +84,16 @@ class Job(models.Model):
         expression=Coalesce(Cast(KT("spec__num_nodes"), models.IntegerField()), 1),
         output_field=models.IntegerField(),
         db_persist=True,
+    )
+    # What lists are narrowed by most.
+    model = models.GeneratedField(
+        expression=KT("spec__model"), output_field=models.CharField(max_length=100), db_persist=True
+    )
+    dataset = models.GeneratedField(
+        expression=KT("spec__dataset"), output_field=models.CharField(max_length=100), db_persist=True
+    )
+    precision = models.GeneratedField(
+        expression=KT("spec__precision"), output_field=models.CharField(max_length=20), db_persist=True
     )
     fence = models.PositiveBigIntegerField(default=0)
     max_attempts = models.PositiveSmallIntegerField(default=3)
@@ -95,6 +127,13 @@ class Job(models.Model):
             models.Index(
                 fields=["state", "queue", "queued_at", "team", "fence", "cancel_requested_at"], name="job_by_queue"
             ),
+            # The newest of a team's runs of one kind, and how many there are.
+            models.Index(fields=["team", "model", "-id"], name="job_by_model"),
+            models.Index(fields=["team", "device_kind", "-id"], name="job_by_device"),
+            models.Index(fields=["team", "outcome", "-id"], name="job_by_outcome"),
+            models.Index(fields=["team", "created_at", "id"], name="job_by_time"),
+            models.Index(fields=["ended_at"], condition=models.Q(ended_at__isnull=False), name="job_by_end"),
+            *_ranking_indexes(),
         ]
         constraints = [
             models.UniqueConstraint(

@@ -21,6 +21,7 @@ _SENTENCES: dict[str, str | Promise] = {
     AuditAction.REORDER: _("moved it from place %(before)s to place %(after)s"),
     AuditAction.MOVE: _("moved it from the queue “%(before)s” to “%(after)s”"),
     AuditAction.TIME_LIMIT: _("changed the time limit from %(before)s to %(after)s"),
+    AuditAction.TAGS: _("changed the tags from %(before)s to %(after)s"),
     AuditAction.PAUSE: _("paused it"),
     AuditAction.RESUME: _("resumed it"),
     AuditAction.LIMITS: _("changed its settings: %(changes)s"),

@@ -15,6 +15,7 @@ from jobs.services.clone import clone_job
 from jobs.services.errors import NotAllowed, NotPossible, SpecRefused
 from jobs.services.order import move_to_end, move_to_front, place_job
 from jobs.services.requeue import requeue_job
+from jobs.services.tags import add_tags, remove_tags, replace_tags
 
 MOST_JOBS = 500  # in one request
 
@@ -31,6 +32,9 @@ class Act(StrEnum):
     PLACE = "place"
     FIRST = "first"
     LAST = "last"
+    TAG = "tag"
+    UNTAG = "untag"
+    TAGS = "tags"
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class Order:
     priority: int = 0
     queue: Queue | None = None
     time_limit_s: float | None = None
+    tags: tuple[str, ...] = ()
     after: int | None = None  # the job behind which another is placed; None: at the head
 
 
@@ -64,6 +69,9 @@ _DOERS: dict[Act, Callable[[Job, User, Order], Job | None]] = {
     Act.PLACE: lambda job, by, order: place_job(job, by, order.after, order.reason),
     Act.FIRST: lambda job, by, order: move_to_front(job, by, order.reason),
     Act.LAST: lambda job, by, order: move_to_end(job, by, order.reason),
+    Act.TAG: lambda job, by, order: add_tags(job, by, order.tags, order.reason),
+    Act.TAGS: lambda job, by, order: replace_tags(job, by, order.tags, order.reason),
+    Act.UNTAG: lambda job, by, order: remove_tags(job, by, order.tags, order.reason),
 }
 
 

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 from typing import Any
 
 from django.db import transaction
@@ -14,7 +15,7 @@ from jobs.contract.metrics import Summary
 from jobs.contract.states import LIVE_STATES, Outcome, State
 from jobs.logs import fields_of
 from jobs.models import Attempt, Device, Job
-from jobs.models.attempt import RANKED_METRICS
+from jobs.models.figures import RANKED_METRICS
 from jobs.services.devices import quarantine_device
 from jobs.services.errors import StaleFence
 from jobs.services.wake import wake_on_commit
@@ -42,7 +43,8 @@ def finish_attempt(
         if job.cancel_requested_at and outcome is not Outcome.SUCCEEDED:
             outcome = Outcome.CANCELLED
         ended = Job.objects.filter(pk=job.pk, fence=attempt.fence, state__in=LIVE_STATES)
-        if ended.update(state=outcome.value, outcome=outcome.value, ended_at=Now()) != 1:
+        figures = finite_figures(summary) if summary else {}
+        if ended.update(state=outcome.value, outcome=outcome.value, ended_at=Now(), **figures) != 1:
             raise StaleFence(str(attempt))
         _close(attempt, outcome, summary, error)
         _free_all(attempt, left_behind)
@@ -97,6 +99,12 @@ def _close(attempt: Attempt, outcome: Outcome, summary: Summary | None, error: E
         values["error"] = as_json(error)
     if Attempt.objects.filter(pk=attempt.pk, outcome=None).update(**values) != 1:
         raise StaleFence(str(attempt))
+
+
+def finite_figures(summary: Summary) -> dict[str, float | None]:
+    """The ranked figures as a job keeps them: what is not a finite number has no place in an order."""
+    values: dict[str, float | None] = {name: getattr(summary, name) for name in RANKED_METRICS}
+    return {name: value if value is not None and math.isfinite(value) else None for name, value in values.items()}
 
 
 def as_json(model: BaseModel) -> Any:

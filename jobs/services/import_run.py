@@ -12,11 +12,11 @@ from jobs.contract.keys import environment_key, workload_key
 from jobs.contract.results import BrokenResult, Result, read_result
 from jobs.curves import frames_from_points
 from jobs.models import Attempt, Job, Queue, Team, User
-from jobs.models.attempt import RANKED_METRICS
+from jobs.models.figures import RANKED_METRICS
 from jobs.models.job import Origin
 from jobs.services.chunks import add_chunk
 from jobs.services.compaction import compact
-from jobs.services.finish import as_json
+from jobs.services.finish import as_json, finite_figures
 
 EVENTS_PER_CHUNK = 500
 
@@ -57,6 +57,7 @@ def _store(result: Result, *, owner: User, team: Team, queue: Queue, name: str, 
         fence=1,
         queued_at=now,
         ended_at=now,
+        **finite_figures(result.finished.summary),
     )
     job.full_clean()
     job.save()

@@ -6,6 +6,7 @@ from django.utils.translation import gettext
 
 from jobs.contract.states import ENDED_STATES, State
 from jobs.models import AuditAction, Job, User
+from jobs.models.figures import RANKED_METRICS
 from jobs.models.job import Origin
 from jobs.services.audit import note
 from jobs.services.errors import NotPossible
@@ -31,6 +32,7 @@ def requeue_job(job: Job, by: User | None = None, reason: str = "") -> Job:
             cancel_requested_at=None,
             cancel_requested_by=None,
             cancel_reason="",
+            **dict.fromkeys(RANKED_METRICS),  # its next attempt will tell
         )
         if not requeued:
             raise NotPossible(gettext("Job %(job)s has not ended yet.") % {"job": job.pk})

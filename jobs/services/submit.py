@@ -1,6 +1,7 @@
 """A job enters: checked against what the queue's workers can do, stored, and only then announced."""
 
 import logging
+from collections.abc import Iterable
 
 from django.db import transaction
 from django.utils import timezone
@@ -10,13 +11,16 @@ from jobs.contract.spec import TrainSpec
 from jobs.models import Job, Queue, Team, User
 from jobs.selectors.hosts import findings_for
 from jobs.services.errors import SpecRefused
+from jobs.services.tags import attach_tags
 from jobs.services.wake import wake_on_commit
 
 logger = logging.getLogger(__name__)
 
 
-def submit_job(*, owner: User, team: Team, queue: Queue, spec: TrainSpec, name: str = "") -> Job:
-    """Queue one job. Raises `SpecRefused` where no worker of the queue could run it."""
+def submit_job(
+    *, owner: User, team: Team, queue: Queue, spec: TrainSpec, name: str = "", tags: Iterable[str] = ()
+) -> Job:
+    """Queue one job. Raises `SpecRefused` where no worker of the queue could run it, `NotPossible` for a bad tag."""
     refused = refusals(findings_for(spec, queue))
     if refused:
         raise SpecRefused(refused)
@@ -35,6 +39,7 @@ def submit_job(*, owner: User, team: Team, queue: Queue, spec: TrainSpec, name: 
     with transaction.atomic():
         job.full_clean()
         job.save()
+        attach_tags(job, tags)
         wake_on_commit(queue.name)
     logger.info("submitted by %s to %s", owner.get_username(), queue.name, extra={"job": job.pk})
     return job

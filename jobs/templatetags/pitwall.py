@@ -60,6 +60,10 @@ _ICONS = {
     "again": '<path d="M13 8a5 5 0 1 1-1.500-3.500M13 2.500v3h-3"/>',
     "move": '<path d="M2.500 8h10M9 4.500L12.500 8 9 11.500"/>',
     "grip": '<path d="M6 4v.01M10 4v.01M6 8v.01M10 8v.01M6 12v.01M10 12v.01" stroke-width="2.200"/>',
+    "chevron": '<path d="M4 6l4 4 4-4"/>',
+    "columns": '<path d="M2.500 3h11v10h-11zM6.200 3v10M9.800 3v10"/>',
+    "view": '<path d="M4 2.500h8v11l-4-3-4 3z"/>',
+    "tag": '<path d="M2.500 2.500h5l6 6-5 5-6-6zM5.500 5.500v.01"/>',
     "play": '<path d="M4.500 3v10l8-5z"/>',
 }
 

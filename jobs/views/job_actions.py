@@ -80,6 +80,9 @@ def _done(order: Order, count: int, job_id: int) -> str:
             gettext("%(count)s jobs have another time limit."),
         ),
         Act.PLACE: (gettext("Job #%(job)s has another place."), gettext("%(count)s jobs have other places.")),
+        Act.TAG: (gettext("Job #%(job)s is tagged."), gettext("%(count)s jobs are tagged.")),
+        Act.TAGS: (gettext("Job #%(job)s has other tags."), gettext("%(count)s jobs have other tags.")),
+        Act.UNTAG: (gettext("Job #%(job)s has a tag less."), gettext("%(count)s jobs have a tag less.")),
         Act.FIRST: (gettext("Job #%(job)s is moved to the front."), gettext("%(count)s jobs are moved to the front.")),
         Act.LAST: (gettext("Job #%(job)s is moved to the end."), gettext("%(count)s jobs are moved to the end.")),
     }[order.act]

@@ -39,6 +39,8 @@ def _initial(user: User, source: Job | None) -> dict[str, Any]:
     team = source.team if source else teams_of(user).filter(members=user).first() or teams_of(user).first()
     queue = source.queue if source else Queue.objects.filter(name="default").first() or Queue.objects.first()
     own = {"submission": uuid.uuid4(), "team": team, "queue": queue, "job_name": source.name if source else ""}
+    if source:
+        own["tags"] = ", ".join(tag.name for tag in source.tags.all())
     return own | start_spec() | (asked_spec(source) if source else {})
 
 
@@ -57,7 +59,12 @@ def _submit(request: HttpRequest, form: SpecForm) -> HttpResponse:
             user,
             form,
             lambda: submit_job(
-                owner=user, team=data["team"], queue=data["queue"], spec=form.spec, name=data["job_name"]
+                owner=user,
+                team=data["team"],
+                queue=data["queue"],
+                spec=form.spec,
+                name=data["job_name"],
+                tags=data["tags"],
             ),
         )
     except SpecRefused as error:

@@ -1,72 +1,127 @@
-"""The home page: what is on track now, and every job below it."""
+"""The home page: what is on track now, and every run below it."""
 
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import Case, IntegerField, QuerySet, Value, When
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 
 from jobs.contract.states import LIVE_STATES
-from jobs.forms import JobFilter
+from jobs.forms import RunListAddress
+from jobs.forms.run_list import added_term, possible_columns
 from jobs.live import list_version, read_open_jobs
-from jobs.models import Job, Queue
-from jobs.models.job import STATE_CHOICES
-from jobs.selectors.hosts import known_catalog
-from jobs.selectors.jobs import visible_jobs
+from jobs.models import Queue, User
+from jobs.selectors.line import MOST_COUNTED
+from jobs.selectors.run_fields import run_fields
+from jobs.selectors.run_pages import BadCursor, RunList, in_order
+from jobs.selectors.saved_views import may_change_view, visible_views
 from jobs.views.access import person
 from jobs.views.live import team_ids
-from jobs.views.rows import JobRow, job_row
+from jobs.views.rows import JobRow, job_row, listed_jobs
+from jobs.views.run_filters import filter_menus, relaxations, removable_terms
 
-PAGE_SIZE = 50
+PAGE_SIZE = 100
 _MOST_CARDS = 4
 _JUST_FINISHED = timedelta(minutes=30)
 
 
 @dataclass(frozen=True)
 class Page:
-    """One page of the list, by key: the jobs after it begin below `older`."""
+    """One page of the list, by key: what follows begins at the cursor `next`, None on the last page."""
 
     rows: list[JobRow]
-    older: int | None
+    next: str | None
+    count: int  # of all that match, no further than one more than is shown
+    is_first: bool
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column's head: where it leads when it is clicked, and how the list is sorted by it now."""
+
+    name: str
+    link: str  # empty where there is no order by it
+    sorted: str  # ascending, descending or empty
 
 
 def job_list(request: HttpRequest) -> HttpResponse:
     """The list; asked for by htmx, only its living part."""
     user = person(request)
-    filters = JobFilter.from_query(request.GET)
+    address = RunListAddress.from_query(request.GET)
+    if "field" in request.GET:
+        text = f"{address.query.text} {added_term(request.GET)}".strip()
+        return redirect(reverse("job-list") + address.link(q=text))
     # Read before the rows, so that a change in between is seen as one.
     version = list_version(read_open_jobs(), team_ids(user))
-    visible = visible_jobs(user)
     context: dict[str, Any] = {
-        "filters": filters,
-        "page": _page(filters.apply(visible, user), filters.before),
-        "cards": [] if filters.before else _cards(visible),
+        "address": address,
+        "columns": [_column(address, name) for name in address.columns],
+        "column_names": address.columns,
+        "page": (page := _page(address, user)),
+        "relaxations": relaxations(address, user) if not page.count else [],
+        "cards": _cards(user) if page.is_first else [],
         "version": version,
+        "most_counted": MOST_COUNTED,
+        "first_link": address.link(),
+        "next_link": address.link(after=page.next or ""),
     }
     if request.headers.get("HX-Request"):
         return render(request, "jobs/_job_list.html", context)
-    choices = {
+    return render(request, "jobs/job_list.html", context | _choices(address, user))
+
+
+def _choices(address: RunListAddress, user: User) -> dict[str, Any]:
+    """What stands around the list."""
+    views = list(visible_views(user))
+    opened = next((view for view in views if view.pk == address.view), None)
+    return {
         "act_queues": Queue.objects.all(),
-        "states": STATE_CHOICES,
-        "models": [info.name for info in known_catalog().models],
+        "menus": filter_menus(address, user),
+        "terms": removable_terms(address),
+        "views": views,
+        "opened": opened,
+        "may_change_opened": opened is not None and may_change_view(user, opened),
+        "is_opened_changed": opened is not None and opened.query != address.stored,
+        "own_teams": list(user.teams.all()),
+        "other_columns": [name for name in possible_columns() if name not in address.columns],
+        "csv_link": address.link(view=""),
+        "reset_link": address.link(q="", view=""),
+        "default_columns_link": address.link(columns=""),
+        "fields": [each for each in run_fields().values() if each.expression is not None or each.name == "tag"],
     }
-    return render(request, "jobs/job_list.html", context | choices)
 
 
-def _page(jobs: QuerySet[Job], before: int | None) -> Page:
-    if before:
-        jobs = jobs.filter(pk__lt=before)
-    rows = list(jobs.order_by("-pk").defer("last_attempt__error", "last_attempt__findings")[: PAGE_SIZE + 1])
-    older = rows[PAGE_SIZE - 1].pk if len(rows) > PAGE_SIZE else None
-    return Page([job_row(job) for job in rows[:PAGE_SIZE]], older)
+def _page(address: RunListAddress, user: User) -> Page:
+    runs = RunList(address.query, address.order, user)
+    try:
+        ids, following = runs.page(PAGE_SIZE, address.after)
+        is_first = not address.after
+    except BadCursor:
+        (ids, following), is_first = runs.page(PAGE_SIZE), True
+    rows = [job_row(job) for job in in_order(listed_jobs(user, address.columns), ids)]
+    return Page(rows, following, runs.count, is_first)
 
 
-def _cards(jobs: QuerySet[Job]) -> list[JobRow]:
+def _column(address: RunListAddress, name: str) -> Column:
+    field = run_fields()["id" if name == "job" else name] if name != "config" else None
+    if field is None or not field.can_sort:
+        return Column(name, "", "")
+    is_sorted = address.order.by == field
+    # The first click sorts figures from their small end and everything that is newest or counted from its large end.
+    starts_descending = name in ("job", "created", "ended", "samples_per_s", "tokens_per_s", "eval_accuracy")
+    descending = not address.order.descending if is_sorted else starts_descending
+    link = address.link(sort=f"{'-' if descending else ''}{field.name}")
+    return Column(name, link, ("descending" if address.order.descending else "ascending") if is_sorted else "")
+
+
+def _cards(user: User) -> list[JobRow]:
     """What runs, the newest first, then what has just finished."""
-    running = jobs.filter(state__in=LIVE_STATES)
-    finished = jobs.filter(ended_at__gte=timezone.now() - _JUST_FINISHED, last_attempt__num_points__gt=0)
-    order = Case(When(ended_at=None, then=Value(0)), default=Value(1), output_field=IntegerField())
-    return [job_row(job) for job in (running | finished).order_by(order, "-ended_at", "-pk")[:_MOST_CARDS]]
+    jobs = listed_jobs(user)
+    cards = list(jobs.filter(state__in=LIVE_STATES).order_by("-pk")[:_MOST_CARDS])
+    if len(cards) < _MOST_CARDS:
+        finished = jobs.filter(ended_at__gte=timezone.now() - _JUST_FINISHED, last_attempt__num_points__gt=0)
+        cards += finished.order_by("-ended_at", "-pk")[: _MOST_CARDS - len(cards)]
+    return [job_row(job) for job in cards]

@@ -1,15 +1,24 @@
 """A job as lists show it: one line."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+from django.db.models import QuerySet
 from django.utils.translation import gettext
 
 from jobs.contract.spec import TrainSpec
-from jobs.models import Attempt, Job
+from jobs.models import Attempt, Job, User
+from jobs.models.figures import RANKED_METRICS
+from jobs.selectors.jobs import visible_jobs
+from jobs.selectors.json_value import JsonNumber
+from jobs.selectors.run_fields import Part, run_fields
 
 # What stands under the job's name already, or goes without saying.
 _NOT_IN_CHIPS = ("task", "model", "dataset")
+
+_LONG = ("error", "findings", "versions", "hardware", "artifacts", "resolved_spec")
 
 
 @dataclass(frozen=True)
@@ -30,29 +39,43 @@ class JobRow:
     chips: list[Chip]
     total_steps: int | None  # None until the engine has resolved it
     loss: float | None
-    memory_bytes: int | None
+
+
+def listed_jobs(user: User, columns: Iterable[str] = ()) -> QuerySet[Job]:
+    """The jobs that a person sees, with what a line of them needs and nothing that is long."""
+    fields = run_fields()
+    figures = {name for name in columns if name in fields and fields[name].part is Part.FIGURE}
+    long = [*_LONG] if figures - {*RANKED_METRICS} else [*_LONG, "summary"]
+    jobs = visible_jobs(user).defer(None).select_related(None).select_related("owner", "team", "queue", "last_attempt")
+    jobs = jobs.defer("cancel_reason", *(f"last_attempt__{name}" for name in long)).prefetch_related("tags")
+    return jobs.annotate(resolved_num_steps=JsonNumber("last_attempt__resolved_spec", "num_steps"))
 
 
 def job_row(job: Job) -> JobRow:
-    """The line of one job; no query where its last attempt came with it."""
+    """The line of one job as `listed_jobs` reads it."""
     attempt = job.last_attempt
+    resolved: float | None = getattr(job, "resolved_num_steps", None)
     return JobRow(
         job=job,
         attempt=attempt,
         chips=chips(job.spec),
-        total_steps=total_steps(job),
+        total_steps=int(resolved) if resolved else job.spec.get("num_steps"),
         loss=_first(attempt.final_eval_loss, attempt.final_train_loss) if attempt else None,
-        memory_bytes=_first(attempt.peak_allocated_bytes, attempt.peak_rss_bytes) if attempt else None,
     )
+
+
+@cache
+def _defaults() -> dict[str, Any]:
+    return TrainSpec().model_dump(mode="json")
 
 
 def chips(spec: dict[str, Any]) -> list[Chip]:
     """The options that differ from their defaults."""
-    defaults = TrainSpec().model_dump(mode="json")
+    defaults = _defaults()
     return [
         Chip(name, gettext(field.title or name), spec[name])
         for name, field in TrainSpec.model_fields.items()
-        if name not in _NOT_IN_CHIPS and name in spec and spec[name] != defaults[name]
+        if name in spec and spec[name] != defaults[name] and name not in _NOT_IN_CHIPS
     ]
 
 

@@ -8,7 +8,8 @@ import pytest
 from django.test import Client
 
 from jobs.api import api as pitwall_api
-from jobs.models import Job, Team, User
+from jobs.models import Job, SavedView, Team, User
+from jobs.services.saved_views import save_view
 from jobs.services.tokens import create_token, revoke_token
 from tests.jobs.conftest import client_of
 from tests.jobs.factories import make_ended_job, make_job, make_user
@@ -20,6 +21,7 @@ SPEC = json.dumps({"num_steps": 5})
 BODIES = {
     "/jobs": SPEC,
     "/estimates": SPEC,
+    "/views": '{"name": "Mine"}',
     "/pause": '{"reason": "maintenance"}',
     "/quarantine": '{"reason": "maintenance"}',
     "/bulk": '{"act": "cancel", "jobs": [1]}',
@@ -40,14 +42,17 @@ def is_for_staff(method: str, path: str) -> bool:
     return "For staff." in schema_paths()[path][method]["description"]
 
 
-def job_for(path: str, owner: User) -> Job:
-    """A job that is in the state for the operation."""
+def target_of(path: str, owner: User) -> Job | SavedView:
+    """What the operation is about: a job that is in the state for it, or a view."""
+    if "{view_id}" in path:
+        return save_view(owner, owner.teams.get(), "Mine", "")
     return make_ended_job(owner) if path.endswith("/requeue") else make_job(owner)
 
 
-def call(client: Client, method: str, path: str, job_id: int = 1) -> Any:
+def call(client: Client, method: str, path: str, target_id: int = 1) -> Any:
     places = {
-        "{job_id}": str(job_id),
+        "{job_id}": str(target_id),
+        "{view_id}": str(target_id),
         "{series}": "train_loss",
         "{name}": "default",
         "{worker_id}": "1",
@@ -57,7 +62,7 @@ def call(client: Client, method: str, path: str, job_id: int = 1) -> Any:
     for place, value in places.items():
         address = address.replace(place, value)
     if address.endswith("/compare"):
-        address += f"?jobs={job_id}"
+        address += f"?jobs={target_id}"
     data = next((body for end, body in BODIES.items() if path.endswith(end)), "{}")
     body = {"content_type": "application/json", "data": data} if method != "get" else {}
     return getattr(client, method)(address, **body)
@@ -108,15 +113,15 @@ def test_a_revoked_token_does_not_get_in(alice: User) -> None:
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
 def test_a_token_gets_in_everywhere(method: str, path: str, api: Client, alice: User) -> None:
-    response = call(api, method, path, job_for(path, alice).pk)
+    response = call(api, method, path, target_of(path, alice).pk)
     if is_for_staff(method, path):
         assert (response.status_code, response.json()["errors"][0]["code"]) == (403, "not_allowed")
     else:
-        assert response.status_code in (200, 201, 202)
+        assert response.status_code in (200, 201, 202, 204)
 
 
 def test_what_changes_the_fleet_is_for_staff() -> None:
-    changing = {(method, path) for method, path in OPERATIONS if method != "get" and "{job_id}" not in path}
+    changing = {(method, path) for method, path in OPERATIONS if method != "get" and not re.search("job_id|view", path)}
     assert {path for method, path in changing if not is_for_staff(method, path)} == {
         "/api/v1/jobs",
         "/api/v1/jobs/bulk",
@@ -148,7 +153,7 @@ def test_a_job_of_another_team_is_not_there(method: str, path: str, api: Client,
 
 @pytest.mark.parametrize(("method", "path"), OF_ONE_JOB)
 def test_staff_reach_every_job(method: str, path: str, stranger: User) -> None:
-    job = job_for(path, stranger)
+    job = target_of(path, stranger)
     assert call(client_of(make_user(is_staff=True)), method, path, job.pk).status_code in (200, 201)
 
 
@@ -158,7 +163,7 @@ FOR_OWNERS = [(method, path) for method, path in OF_ONE_JOB if method != "get" a
 
 @pytest.mark.parametrize(("method", "path"), FOR_OWNERS)
 def test_a_team_mate_changes_nothing(method: str, path: str, api: Client, team: Team) -> None:
-    job = job_for(path, make_user("bob", team=team))
+    job = target_of(path, make_user("bob", team=team))
     body = {"content_type": "application/json", "data": '{"priority": -1}' if method == "patch" else "{}"}
     response = getattr(api, method)(path.replace("{job_id}", str(job.pk)), **body)
     assert (response.status_code, response.json()["errors"][0]["code"]) == (403, "not_allowed")

@@ -6,7 +6,7 @@ from django.test import Client
 from django.utils import timezone
 
 from jobs.models import Job, User
-from jobs.models.attempt import RANKED_METRICS
+from jobs.models.figures import RANKED_METRICS
 from tests.jobs.factories import make_ended_job, make_job, make_spec
 
 
@@ -62,6 +62,38 @@ def test_the_default_value_filters_too(api: Client, alice: User) -> None:
     assert listed(api, "?persistent_workers=false&seed=0") == [plain.pk]
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("q=model:mlp", {"fast"}),
+        ("q=step_time_ms<5&outcome=succeeded", {"fast"}),
+        ("tag=night", {"slow"}),
+        ("owner=me", {"fast", "slow"}),
+        ("owner=nobody", set()),
+        ("team=Pit+crew&queue=default", {"fast", "slow"}),
+        ("team=Rivals", set()),
+        ("device_name=Fast+CPU", {"fast", "slow"}),
+        ("created_after=2020-01-01T00:00:00Z", {"fast", "slow"}),
+        ("created_before=2020-01-01", set()),
+        ("origin=imported", set()),
+    ],
+)
+def test_more_than_the_spec_filters(api: Client, alice: User, query: str, expected: set[str]) -> None:
+    jobs = {
+        "fast": make_ended_job(
+            alice, spec=make_spec(model="mlp", dataset="digits"), summary={"steady_step_time_ms": 2.0}
+        ),
+        "slow": make_ended_job(alice, summary={"steady_step_time_ms": 20.0}),
+    }
+    jobs["slow"].tags.create(name="night")
+    assert {name for name, job in jobs.items() if job.pk in listed(api, f"?{query}")} == expected
+
+
+def test_the_count_comes_along(api: Client, alice: User) -> None:
+    make_job(alice), make_job(alice)
+    assert api.get("/api/v1/jobs?limit=1").json()["count"] == 2
+
+
 def test_state_filters(api: Client, alice: User) -> None:
     ended, queued = make_ended_job(alice), make_job(alice)
     assert listed(api, "?state=succeeded") == [ended.pk]
@@ -72,6 +104,10 @@ def test_state_filters(api: Client, alice: User) -> None:
     ("query", "field"),
     [
         ("colour=red", "colour"),
+        ("q=colour:red", "q"),
+        ("outcome=fine", "outcome"),
+        ("origin=mars", "origin"),
+        ("created_after=yesterday", "created_after"),
         ("state=asleep", "state"),
         ("precision=fp7", "precision"),
         ("seed=first", "seed"),
@@ -147,5 +183,5 @@ def test_a_page_is_a_constant_number_of_queries(api: Client, alice: User, django
     for number in range(6):
         make_ended_job(alice, queued_at=timezone.now() - timedelta(minutes=number))
     api.get("/api/v1/jobs")
-    with django_assert_num_queries(2):  # the token, the jobs
+    with django_assert_num_queries(7):  # the token, teams, how many, which, in which order, the jobs, their tags
         api.get("/api/v1/jobs")

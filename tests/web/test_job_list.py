@@ -5,6 +5,7 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from jobs.contract.states import Outcome
+from jobs.forms.run_list import possible_columns
 from jobs.models import Job, User
 from jobs.services.finish import finish_attempt
 from jobs.views.job_list import PAGE_SIZE
@@ -35,12 +36,13 @@ def test_other_teams_jobs_are_not_listed(web: Client, job: Job, stranger: User) 
     [
         ("?q=Baseline", ["first"]),
         ("?q=conv", ["second"]),
-        ("?model=convnet", ["second"]),
-        ("?owner=me", ["first"]),
-        ("?state=queued", ["second", "first"]),
-        ("?state=ended", []),
-        ("?state=nonsense&before=nonsense", ["second", "first"]),
+        ("?q=model:convnet", ["second"]),
+        ("?q=owner:me", ["first"]),
+        ("?q=state:queued", ["second", "first"]),
+        ("?q=state:ended", []),
+        ("?sort=nonsense&columns=nonsense&after=nonsense&view=nonsense", ["second", "first"]),
         ("?q=%00", ["second", "first"]),
+        ("?q=state:nonsense", []),
     ],
 )
 def test_filters_narrow_the_list(web: Client, alice: User, bob: User, query: str, expected: list[str]) -> None:
@@ -58,10 +60,59 @@ def test_a_job_is_found_by_its_number(web: Client, alice: User) -> None:
 
 def test_pages_follow_each_other_without_gap_or_double_and_keep_the_filter(web: Client, alice: User) -> None:
     made = [make_job(alice).pk for _ in range(PAGE_SIZE + 3)]
-    first = web.get("/?owner=me")
-    assert f"?owner=me&amp;before={first.context['page'].older}" in first.content.decode()
-    rest = ids_of(web, f"?owner=me&before={first.context['page'].older}")
+    first = web.get("/?q=owner:me")
+    link = first.context["next_link"]
+    assert link.startswith("?q=owner%3Ame&after=")
+    assert link.replace("&", "&amp;") in first.content.decode()
+    rest = ids_of(web, link)
     assert [row.job.pk for row in first.context["page"].rows] + rest == made[::-1]
+
+
+def test_a_mistyped_query_is_told_and_lists_nothing(web: Client, job: Job) -> None:
+    page = web.get("/?q=modle:mlp").content.decode()
+    assert "There is no field “modle”. Did you mean “model”?" in page
+    assert "Nothing is listed until it is right." in page
+
+
+def test_an_empty_result_says_what_to_relax(web: Client, alice: User) -> None:
+    make_job(alice, name="slow one")
+    context = web.get("/?q=model:gpt-tiny+name~fast").context
+    assert [(each.text, each.count) for each in context["relaxations"]] == [("name~fast", 1)]
+    assert "q=model%3Agpt-tiny" in context["relaxations"][0].link
+
+
+def test_any_field_is_added_by_the_small_form(web: Client, job: Job) -> None:
+    response = web.get("/?q=model:mlp&field=num_steps&sign=%3E%3D&value=100")
+    assert response.url == "/?q=model%3Amlp+num_steps%3E%3D100"
+
+
+def test_chips_and_menus_lead_to_the_list_without_and_with_a_term(web: Client, alice: User) -> None:
+    make_job(alice)
+    context = web.get("/?q=state:open+seed:0").context
+    assert [(term.text, term.link) for term in context["terms"]] == [
+        ("state:open", "?q=seed%3A0"),
+        ("seed:0", "?q=state%3Aopen"),
+    ]
+    states = next(menu for menu in context["menus"] if menu.name == "state")
+    assert {choice.text: choice.link for choice in states.choices}["Failed"] == "?q=seed%3A0+state%3Afailed"
+    assert {choice.text: choice.link for choice in states.choices if choice.is_chosen} == {"Open": "?q=seed%3A0"}
+
+
+def test_columns_are_chosen_and_ordered(web: Client, alice: User) -> None:
+    make_job(alice, spec=make_spec(learning_rate=0.25, seed=7))
+    page = web.get("/?columns=learning_rate,job,seed,mfu,outcome,tag").content.decode()
+    head = page[page.index("<thead>") : page.index("</thead>")]
+    titles = ["Learning rate", "Job", "Seed", "Model FLOPs utilization", "Outcome", "Tags"]
+    assert [head.index(title) for title in titles] == sorted(head.index(title) for title in titles)
+    assert ">0.25<" in page
+
+
+@pytest.mark.parametrize("name", sorted(possible_columns()))
+def test_every_column_is_shown_and_sorted_by(web: Client, alice: User, name: str) -> None:
+    make_job(alice)
+    response = web.get(f"/?columns={name}&sort={name}")
+    assert response.status_code == 200
+    assert "job-link" in web.get("/").content.decode()
 
 
 def test_only_what_differs_from_the_defaults_stands_in_the_line(web: Client, alice: User) -> None:
@@ -93,5 +144,5 @@ def test_a_long_list_costs_no_more_queries_than_a_short_one(
 ) -> None:
     for _ in range(30):
         make_job(alice)
-    with django_assert_max_num_queries(10):
+    with django_assert_max_num_queries(24):
         web.get("/")

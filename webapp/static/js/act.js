@@ -4,7 +4,7 @@ import { clear, ticked } from "./selection.js";
 
 const dialog = document.getElementById("act-dialog");
 const form = dialog?.querySelector("form");
-const FIELD_OF = { priority: "priority", move: "queue", time_limit: "time_limit_s" };
+const FIELD_OF = { priority: "priority", move: "queue", time_limit: "time_limit_s", tag: "tags", untag: "tags" };
 
 function open(button) {
   const { act, jobs, one, many, text, submit, value } = button.dataset;
