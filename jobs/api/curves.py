@@ -1,5 +1,6 @@
 """Curves of one job, and several jobs held against each other."""
 
+from dataclasses import replace
 from typing import Any
 
 import ninja
@@ -14,16 +15,20 @@ from jobs.api.queries import Query
 from jobs.api.render import render_bytes
 from jobs.contract.messages import gettext_noop as _
 from jobs.contract.states import Outcome, State
-from jobs.figures import comparison_figures
+from jobs.figures import compared_figures, overlay_figure
 from jobs.models import Job, User
-from jobs.selectors.comparison import DiffRow, MetricRow, compare
+from jobs.selectors.columns import CONFIGURATION, is_field
+from jobs.selectors.compared import MOST_JOBS, compare_columns
+from jobs.selectors.comparison import DiffRow, MetricRow
 from jobs.selectors.curves import MIN_POINTS, empty_curve, read_curve, series_names
 from jobs.selectors.jobs import visible_jobs
+from jobs.selectors.overlay import Axis, Overlay, View, overlay
+from jobs.statistics import Band, Verdict
 
 router = Router(tags=["curves"])
 
-# More lines than this cannot be told apart.
-MAX_COMPARED = 24
+# As many as the page compares.
+MAX_COMPARED = MOST_JOBS
 
 
 class CurveQuery(Query):
@@ -47,10 +52,17 @@ class CurveOut(Schema):
 
 
 class CompareQuery(Query):
-    """Which jobs, and by which curve."""
+    """Which jobs, by which curve, held against which baseline."""
 
-    jobs: str = Field(description="Numbers of jobs, separated by commas.", examples=["1,2,3"])
+    jobs: str = Field(description="Numbers of jobs, separated by commas; at most 200.", examples=["1,2,3"])
     series: str = Field("train_loss", max_length=100, description="The curve to draw.")
+    baseline: int | None = Field(None, ge=1, le=2**63 - 1, description="One of the jobs; figures are held against it.")
+    group: str = Field(
+        "",
+        max_length=100,
+        description="A field that jobs of a group agree in, or `configuration` for repeats of the same one.",
+    )
+    band: Band = Field(Band.STANDARD_DEVIATION, description="What a group's spread is.")
 
 
 class ComparedJob(Schema):
@@ -83,14 +95,63 @@ class MetricOut(Schema):
     best: int | None
 
 
+class SpreadOut(Schema):
+    """The mean of a group's repeats and the ends of its band."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+
+
+class IntervalOut(Schema):
+    """The geometric mean of paired ratios to the baseline with its 99 % t-interval."""
+
+    ratio: float
+    low: float
+    high: float
+    half_width: float  # of the 95 % interval, as a fraction of the ratio
+    n: int  # pairs
+
+
+class CellOut(Schema):
+    """One figure of one column; what is held against the baseline is null in the baseline's own and without one."""
+
+    value: Any
+    spread: SpreadOut | None
+    delta: float | None
+    ratio: float | None
+    interval: IntervalOut | None
+    verdict: Verdict | None
+    is_better: bool | None
+    is_best: bool
+
+
+class CellRowOut(Schema):
+    """A cell for each column."""
+
+    name: str
+    cells: list[CellOut]
+
+
+class ColumnOut(Schema):
+    """A job, or the jobs that a group holds together."""
+
+    label: str
+    jobs: list[int]
+    is_baseline: bool
+
+
 class CompareOut(Schema):
-    """Every list of values runs along `jobs`; `figures` are Plotly's."""
+    """Every list of values runs along `jobs`, every list of cells along `columns`; `figures` are Plotly's."""
 
     jobs: list[ComparedJob]
     series: str
     diff: list[DiffOut]
     circumstances: list[DiffOut]
     metrics: list[MetricOut]
+    columns: list[ColumnOut]
+    cells: list[CellRowOut]
     figures: dict[str, dict[str, Any]]
 
 
@@ -114,24 +175,47 @@ def get_curve(request: HttpRequest, job_id: int, series: str, query: ninja.Query
     "/compare", response={200: CompareOut, 401: ErrorsOut, 404: ErrorsOut, 422: ErrorsOut}, summary="Compare jobs"
 )
 def compare_jobs(request: HttpRequest, query: ninja.Query[CompareQuery]) -> CompareOut:
-    """Where jobs differ, what each measured, and the figures of both."""
-    comparison = compare(_jobs_of(asker(request), _parse_ids(query.jobs)), query.series)
+    """Where jobs differ, what each measured, against a baseline and in groups if asked, and the figures of both."""
+    jobs = _jobs_of(asker(request), _parse_ids(query.jobs))
+    _check(query, jobs)
+    compared = compare_columns(jobs, group=query.group, legend="", baseline=query.baseline, band=query.band)
+    view = View(query.series, group=query.group, band=query.band)
+    by_step, by_wall = overlay(jobs, view), overlay(jobs, replace(view, x=Axis.WALL))
     return CompareOut(
-        jobs=[
-            ComparedJob(
-                id=job.pk,
-                title=job.title,
-                state=State(job.state),
-                outcome=Outcome(job.outcome) if job.outcome else None,
-                note=compared.note,
-            )
-            for job, compared in zip(comparison.jobs, comparison.curves, strict=True)
+        jobs=[_job_out(job, by_step) for job in jobs],
+        series=query.series,
+        diff=[_diff_out(row) for row in compared.comparison.diff],
+        circumstances=[_diff_out(row) for row in compared.comparison.circumstances],
+        metrics=[_metric_out(row) for row in compared.comparison.metrics],
+        columns=[
+            ColumnOut(label=column.label, jobs=column.job_ids, is_baseline=column is compared.baseline)
+            for column in compared.columns
         ],
-        series=comparison.series,
-        diff=[_diff_out(row) for row in comparison.diff],
-        circumstances=[_diff_out(row) for row in comparison.circumstances],
-        metrics=[_metric_out(row) for row in comparison.metrics],
-        figures=comparison_figures(comparison),
+        cells=[
+            CellRowOut(
+                name=row.metric.name, cells=[CellOut.model_validate(cell, from_attributes=True) for cell in row.cells]
+            )
+            for row in compared.rows
+        ],
+        figures={"curve_by_step": overlay_figure(by_step), "curve_by_wall_s": overlay_figure(by_wall)}
+        | compared_figures(compared),
+    )
+
+
+def _check(query: CompareQuery, jobs: list[Job]) -> None:
+    if query.baseline is not None and query.baseline not in [job.pk for job in jobs]:
+        raise refusal("baseline", "not_compared", _("Must be one of the jobs."))
+    if query.group and query.group != CONFIGURATION and not is_field(query.group):
+        raise refusal("group", "unknown_field", _("Must be a field of jobs, or “configuration”."))
+
+
+def _job_out(job: Job, seen: Overlay) -> ComparedJob:
+    return ComparedJob(
+        id=job.pk,
+        title=job.title,
+        state=State(job.state),
+        outcome=Outcome(job.outcome) if job.outcome else None,
+        note=seen.notes.get(job.pk, ""),
     )
 
 

@@ -1,31 +1,49 @@
-"""One figure per job as bars: step time, memory."""
+"""One figure per column as bars: step time, memory."""
 
 from collections.abc import Sequence
 
-from jobs.figures.style import Figure, colour_of, drawable, layout
+from django.utils.translation import gettext
 
-_MIB, _GIB = 2**20, 2**30
+from jobs.figures.style import Figure, colour_of, drawable, layout, on_screen, titled
+from jobs.statistics import Spread
 
 
-def bar_figure(labels: Sequence[str], values: Sequence[float | None], *, title: str, unit: str = "") -> Figure:
+def bar_figure(
+    labels: Sequence[str],
+    values: Sequence[float | None],
+    *,
+    title: str,
+    unit: str = "",
+    spreads: Sequence[Spread | None] = (),
+) -> Figure:
     """A bar for each label, in the colours that the same jobs have as curves; no bar where nothing was measured.
 
-    Values in `bytes` are shown as MiB, or as GiB where one of them reaches a GiB.
+    Values in `bytes` are shown as MiB, or as GiB where one of them reaches a GiB. `spreads` draws each mean's band.
     """
-    shown, shown_unit = _on_screen([drawable(value) for value in values], unit)
+    known = [drawable(value) for value in values]
+    shown, shown_unit = on_screen(known, unit)
+    name = titled(title, shown_unit)
     bars = {
         "type": "bar",
         "x": list(range(len(labels))),
         "y": shown,
-        "text": ["" if value is None else f"{value:.4g}" for value in shown],
+        "text": ["" if value is None else f"{value:.4g}" for value in shown] if len(labels) <= _MOST_TEXTS else None,
         "textposition": "auto",
         "cliponaxis": False,
         "hovertext": list(labels),
         "hovertemplate": f"%{{hovertext}}: %{{y:.5g}} {shown_unit}<extra></extra>",
         "marker": {"color": [colour_of(index) for index in range(len(labels))]},
+        "meta": {"places": list(range(len(labels)))},
     }
+    if any(spreads):
+        bars["error_y"] = _error_bars(known, shown, spreads)
     shape = layout(
-        x_title="", y_title=f"{title} ({shown_unit})" if shown_unit else title, showlegend=False, bargap=0.35
+        x_title="",
+        y_title=name,
+        caption=gettext("%(name)s of each run; with repeats their mean.") % {"name": name},
+        alternative=_alternative(name, labels, shown),
+        showlegend=False,
+        bargap=0.35,
     )
     # Two jobs may have the same name: bars stand at numbers, and the names are their ticks.
     shape["xaxis"] |= {"tickvals": bars["x"], "ticktext": list(labels)}
@@ -33,9 +51,25 @@ def bar_figure(labels: Sequence[str], values: Sequence[float | None], *, title: 
     return {"data": [bars], "layout": shape}
 
 
-def _on_screen(values: list[float | None], unit: str) -> tuple[list[float | None], str]:
-    if unit != "bytes":
-        return values, unit
-    largest = max((value for value in values if value is not None), default=0)
-    size, name = (_GIB, "GiB") if largest >= _GIB else (_MIB, "MiB")
-    return [None if value is None else value / size for value in values], name
+# With more bars than this their values stand no more in them, but where the pointer is.
+_MOST_TEXTS = 24
+
+
+def _error_bars(
+    known: Sequence[float | None], shown: Sequence[float | None], spreads: Sequence[Spread | None]
+) -> Figure:
+    """How far each band reaches, on the scale of what is shown."""
+    scale = next((value / raw for raw, value in zip(known, shown, strict=True) if raw and value), 1.0)
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [scale * (spread.high - spread.mean) if spread else 0 for spread in spreads],
+        "arrayminus": [scale * (spread.mean - spread.low) if spread else 0 for spread in spreads],
+        "thickness": 1.2,
+        "width": 4,
+    }
+
+
+def _alternative(name: str, labels: Sequence[str], values: Sequence[float | None]) -> str:
+    told = [f"{label} {value:.4g}" for label, value in zip(labels, values, strict=True) if value is not None]
+    return f"{name}: " + "; ".join(told[:24])

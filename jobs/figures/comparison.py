@@ -1,20 +1,47 @@
-"""Every figure that a comparison shows, by its name."""
+"""Every figure that a comparison shows beside its curves, by its name; what cannot be drawn is missing."""
+
+from collections.abc import Sequence
 
 from jobs.figures.bars import bar_figure
-from jobs.figures.curves import NamedCurve, curve_figure
-from jobs.figures.style import Figure
-from jobs.selectors.comparison import Comparison
+from jobs.figures.boxes import box_figure
+from jobs.figures.breakeven import breakeven_figure
+from jobs.figures.memory import memory_figure
+from jobs.figures.parallel import parallel_figure
+from jobs.figures.scatter import scatter_figure
+from jobs.figures.step import step_figure
+from jobs.figures.style import Figure, shortened
+from jobs.selectors.baseline import CellRow
+from jobs.selectors.columns import Column
+from jobs.selectors.compared import Compared
 
-# Memory of the device and of the process stay two quantities; each has its bars where it was measured.
-_BARS = ("steady_step_time_ms", "peak_allocated_bytes", "peak_rss_bytes")
+_STEP_TIME, _LOSS = "steady_step_time_ms", "final_eval_loss"
 
 
-def comparison_figures(comparison: Comparison) -> dict[str, Figure]:
-    """`curve_by_step` and `curve_by_wall_s`, then bars under the names of the metrics that were measured."""
-    curves = [NamedCurve(f"#{compared.job_id} {compared.title}", compared.curve) for compared in comparison.curves]
-    figures = {"curve_by_step": curve_figure(curves, "step"), "curve_by_wall_s": curve_figure(curves, "wall_s")}
-    labels = [f"#{job.pk}" for job in comparison.jobs]
-    for row in (comparison.metric(name) for name in _BARS):
-        if row:
-            figures[row.name] = bar_figure(labels, row.values, title=row.label, unit=row.unit)
-    return figures
+def compared_figures(compared: Compared, across: str = _STEP_TIME, up: str = _LOSS) -> dict[str, Figure]:
+    """`time`, `memory`, `step`, `scatter`, `repeats`, `breakeven` and `parallel`.
+
+    `across` and `up` are the metrics of the scatter, `up` also that of the repeats.
+    """
+    comparison, columns, rows = compared.comparison, compared.columns, compared.by_name
+    metric = comparison.metric(up)
+    drawn = {
+        "time": _bars(columns, rows[_STEP_TIME]) if _STEP_TIME in rows else None,
+        "memory": memory_figure(columns, rows),
+        "step": step_figure(compared.steps) if compared.steps else None,
+        "scatter": scatter_figure(columns, rows[across], rows[up]) if {across, up} <= set(rows) else None,
+        "repeats": box_figure(comparison, columns, metric) if metric else None,
+        "breakeven": breakeven_figure(compared.courses) if len(compared.courses) > 1 else None,
+        "parallel": parallel_figure(comparison, columns),
+    }
+    return {name: figure for name, figure in drawn.items() if figure}
+
+
+def _bars(columns: Sequence[Column], row: CellRow) -> Figure:
+    labels = [f"#{column.job_ids[0]}" if len(column.jobs) == 1 else shortened(column.label, 20) for column in columns]
+    return bar_figure(
+        labels,
+        [cell.value for cell in row.cells],
+        title=row.metric.label,
+        unit=row.metric.unit,
+        spreads=[cell.spread for cell in row.cells],
+    )

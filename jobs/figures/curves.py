@@ -1,87 +1,142 @@
-"""Curves over steps or over wall time."""
+"""Curves over steps, samples, tokens, time or another series."""
 
-from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
-from django.utils.functional import Promise
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, ngettext
 
-from jobs.figures.style import Figure, colour_of, dash_of, drawable, layout
-from jobs.selectors.curves import CurveView
-
-XAxis = Literal["step", "wall_s"]
-
-_X_TITLES: dict[XAxis, Promise] = {"step": _("Optimizer step"), "wall_s": _("Wall time since the first step (s)")}
-_SERIES_TITLES: dict[str, Promise] = {
-    "train_loss": _("Training loss"),
-    "eval_loss": _("Evaluation loss"),
-    "eval_accuracy": _("Evaluation accuracy"),
-    "step_time_ms": _("Step time (ms)"),
-    "samples_per_s": _("Throughput (samples/s)"),
-    "learning_rate": _("Learning rate"),
-}
+from jobs.figures.series import axis_title, series_title
+from jobs.figures.style import Figure, colour_of, counted, dash_of, drawable, drawables, layout, pale
+from jobs.selectors.overlay import Axis, Line, Overlay, View
+from jobs.smoothing import Smoothing
+from jobs.statistics import Band
 
 # Up to this many points each is marked, so that a curve of one point is seen at all.
 _MARKED_POINTS = 40
 
-
-@dataclass(frozen=True)
-class NamedCurve:
-    """A curve and the name that stands in the legend."""
-
-    name: str
-    curve: CurveView
+# Up to this many lines are listed where the pointer is; more would cover the plot, and stand in its legend.
+_MOST_IN_HOVER = 14
+_MOST_IN_WORDS = 12
 
 
-def series_title(series: str) -> str:
-    """A series in words with its unit; its own name where there are none."""
-    return str(_SERIES_TITLES.get(series, series))
+def overlay_figure(overlay: Overlay, *, x_log: bool = False, y_log: bool = False) -> Figure:
+    """Lines with their bands or what was smoothed behind them; a line breaks where a value is not finite.
 
-
-def curve_figure(curves: Sequence[NamedCurve], x: XAxis = "step", y_title: str = "") -> Figure:
-    """Lines over optimizer steps or over seconds; a line breaks where a value is not finite."""
-    lines = [_line(index, named, x) for index, named in enumerate(curves)]
+    Each trace's `meta` tells its `place` (colour and dash), its `part` (line, raw, low, high) and its jobs.
+    """
+    view, lines = overlay.view, overlay.lines
     shape = layout(
-        shapes=[seam for index, named in enumerate(curves) for seam in _seams(index, named.curve, x)],
-        x_title=str(_X_TITLES[x]),
-        y_title=y_title or (series_title(curves[0].curve.series) if curves else gettext("Value")),
-        hovermode="x unified" if len(lines) > 1 else "x",
-        showlegend=len(lines) > 1,
+        x_title=axis_title(view.x),
+        y_title=series_title(view.series),
+        caption=_caption(overlay),
+        alternative=_alternative(overlay),
+        shapes=[_seam(line.column.place, x) for line in lines for x in line.seams],
+        hovermode=("x unified" if 1 < len(lines) <= _MOST_IN_HOVER else "x"),
+        hoverdistance=-1,
+        showlegend=False,
     )
-    return {"data": lines, "layout": shape}
+    shape["xaxis"] |= {"type": "date" if view.x == Axis.CLOCK else "log" if x_log else "linear"}
+    shape["yaxis"] |= {"type": "log" if y_log else "linear"}
+    behind = [trace for line in lines for trace in (*_band(line), *_raw(line))]
+    return {"data": [*behind, *(_line(line, len(lines)) for line in lines)], "layout": shape}
 
 
-def _line(index: int, named: NamedCurve, x: XAxis) -> Figure:
-    curve = named.curve
+def _trace(line: Line, part: str, x: Sequence[float], y: Sequence[float]) -> Figure:
     return {
         "type": "scatter",
-        "name": named.name,
-        "mode": "lines+markers" if len(curve.x) <= _MARKED_POINTS else "lines",
-        "x": list(curve.x) if x == "step" else [drawable(second) for second in curve.wall_s],
-        "y": [drawable(value) for value in curve.y],
+        "mode": "lines",
+        "name": line.column.label,
+        "x": drawables(x),
+        "y": drawables(y),
         "connectgaps": False,
-        "line": {"color": colour_of(index), "dash": dash_of(index), "width": 2},
-        "marker": {"color": colour_of(index), "size": 5},
-        "hovertemplate": "%{y:.5g}",
+        "meta": {"place": line.column.place, "part": part, "jobs": line.column.job_ids},
     }
 
 
-def _seams(index: int, curve: CurveView, x: XAxis) -> list[Figure]:
-    """A dotted line where an attempt went on from the checkpoint of an earlier one."""
-    places = [bisect_right(curve.x, step) for step in curve.seams]
-    inside = [place for place in places if 0 < place < len(curve.x)]
+def _line(line: Line, num_lines: int) -> Figure:
+    place = line.column.place
+    is_sparse = len(line.x) <= _MARKED_POINTS
+    return _trace(line, "line", line.x, line.y) | {
+        "mode": "lines+markers" if is_sparse else "lines",
+        "line": {"color": colour_of(place), "dash": dash_of(place), "width": 2 if num_lines <= _MOST_IN_HOVER else 1.3},
+        "marker": {"color": colour_of(place), "size": 5},
+        **({"hovertemplate": "%{y:.5g}"} if num_lines <= _MOST_IN_HOVER else {"hoverinfo": "none"}),
+    }
+
+
+def _raw(line: Line) -> list[Figure]:
+    if not line.raw_x:
+        return []
+    quiet = {"showlegend": False, "hoverinfo": "skip", "opacity": 0.28}
+    thin = {"line": {"color": colour_of(line.column.place), "width": 1}}
+    return [_trace(line, "raw", line.raw_x, line.raw_y) | quiet | thin]
+
+
+def _band(line: Line) -> list[Figure]:
+    if not line.low:
+        return []
+    quiet = {"showlegend": False, "hoverinfo": "skip", "line": {"width": 0, "color": colour_of(line.column.place)}}
+    fill = {"fill": "tonexty", "fillcolor": pale(line.column.place)}
     return [
-        {
-            "type": "line",
-            "x0": curve.x[place - 1] if x == "step" else curve.wall_s[place - 1],
-            "x1": curve.x[place - 1] if x == "step" else curve.wall_s[place - 1],
-            "y0": 0,
-            "y1": 1,
-            "yref": "paper",
-            "line": {"color": colour_of(index), "dash": "dot", "width": 1},
-        }
-        for place in inside
+        _trace(line, "low", line.x, line.low) | quiet,
+        _trace(line, "high", line.x, line.high) | quiet | fill,
     ]
+
+
+def _seam(place: int, x: float) -> Figure:
+    """A dotted line where an attempt went on from the checkpoint of an earlier one."""
+    ends = {"x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper"}
+    return {"type": "line", **ends, "line": {"color": colour_of(place), "dash": "dot", "width": 1}}
+
+
+def _caption(overlay: Overlay) -> str:
+    view = overlay.view
+    drawn = [line for line in overlay.lines if line.x]
+    names = {"series": series_title(view.series), "x": axis_title(view.x)}
+    parts = [gettext("%(series)s over: %(x)s.") % names]
+    if view.group:
+        parts.append(band_in_words(view.band))
+    if view.smoothing is not Smoothing.NONE:
+        parts.append(smoothing_in_words(view))
+    shown = sum(len(line.x) for line in drawn)
+    total = sum(line.num_points_total for line in drawn)
+    if not view.group and total > shown:
+        count = {"shown": counted(shown), "total": counted(total)}
+        parts.append(
+            gettext("%(shown)s of %(total)s points drawn, extremes among them; zooming in shows more.") % count
+        )
+    return " ".join(parts)
+
+
+def band_in_words(band: Band) -> str:
+    """What a mean and its band are."""
+    return {
+        Band.STANDARD_DEVIATION: gettext("Mean of repeats; the band is one standard deviation either way."),
+        Band.STANDARD_ERROR: gettext("Mean of repeats; the band is one standard error either way."),
+        Band.INTERVAL: gettext("Mean of repeats; the band is the 95 % t-interval of the mean."),
+        Band.RANGE: gettext("Mean of repeats; the band reaches from the lowest to the highest."),
+    }[band]
+
+
+def smoothing_in_words(view: View) -> str:
+    """How the lines were smoothed."""
+    amount = {"amount": f"{view.amount:g}"}
+    return {
+        Smoothing.EXPONENTIAL: gettext("Smoothed: exponential mean, debiased, weight of the past %(amount)s."),
+        Smoothing.GAUSSIAN: gettext("Smoothed: Gaussian of %(amount)s points' standard deviation."),
+        Smoothing.RUNNING_MEAN: gettext("Smoothed: mean of the last %(amount)s points."),
+    }[view.smoothing] % amount
+
+
+def _alternative(overlay: Overlay) -> str:
+    """The plot in words: where each line ends."""
+    drawn = [line for line in overlay.lines if any(drawable(value) is not None for value in line.y)]
+    count = ngettext("%(n)s line", "%(n)s lines", len(drawn)) % {"n": len(drawn)}
+    ends = [
+        gettext("%(name)s ends at %(value)s") % {"name": line.column.label, "value": f"{_last(line):.4g}"}
+        for line in drawn[:_MOST_IN_WORDS]
+    ]
+    return f"{series_title(overlay.view.series)}: {count}. " + "; ".join(ends)
+
+
+def _last(line: Line) -> float:
+    return next(value for value in reversed(line.y) if drawable(value) is not None)

@@ -1,16 +1,20 @@
-"""How every figure looks: one palette, one layout."""
+"""How every figure looks: one palette, one layout, and what it says in words."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
+
+from django.utils.formats import number_format
 
 Figure = dict[str, Any]
 
 # Okabe and Ito's colours, told apart with every common form of colour blindness (jfly.uni-koeln.de/color/), without
 # black and without the yellow that is too pale on white.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9")
-DASHES = ("solid", "dash", "dot", "dashdot")
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 _TRANSPARENT = "rgba(0,0,0,0)"
+_MIB, _GIB = 2**20, 2**30
 
 
 def colour_of(index: int) -> str:
@@ -19,12 +23,21 @@ def colour_of(index: int) -> str:
 
 
 def dash_of(index: int) -> str:
-    """The line's dash: it changes where the colours begin anew, so that no two of 24 lines look alike."""
+    """The line's dash: it changes where the colours begin anew, so that no two of 36 lines look alike."""
     return DASHES[index // len(PALETTE) % len(DASHES)]
 
 
-def layout(*, x_title: str, y_title: str, **more: Any) -> Figure:
-    """The layout that all figures share. `uirevision` is constant, so a live update keeps the reader's zoom."""
+def pale(index: int, alpha: float = 0.16) -> str:
+    """The colour of a place, thin enough for a band."""
+    red, green, blue = (int(colour_of(index)[at : at + 2], 16) for at in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{alpha})"
+
+
+def layout(*, x_title: str, y_title: str, caption: str = "", alternative: str = "", **more: Any) -> Figure:
+    """The layout that all figures share. `uirevision` is constant, so a live update keeps the reader's zoom.
+
+    `caption` stands under the figure, `alternative` is read out in its place.
+    """
     return {
         "uirevision": "pitwall",
         "autosize": True,
@@ -35,6 +48,7 @@ def layout(*, x_title: str, y_title: str, **more: Any) -> Figure:
         "legend": {"orientation": "h", "x": 0, "xanchor": "left", "y": -0.22, "yanchor": "top"},
         "xaxis": {"title": {"text": x_title}, "automargin": True, "zeroline": False},
         "yaxis": {"title": {"text": y_title}, "automargin": True, "zeroline": False},
+        **({"meta": {"caption": caption, "alternative": alternative}} if caption else {}),
         **more,
     }
 
@@ -42,3 +56,32 @@ def layout(*, x_title: str, y_title: str, **more: Any) -> Figure:
 def drawable(value: float | None) -> float | None:
     """A number that JSON and Plotly can take: NaN and infinity become None, which breaks the line."""
     return value if value is not None and math.isfinite(value) else None
+
+
+def drawables(values: Sequence[float]) -> list[float | None]:
+    """The same for a whole line."""
+    return [value if math.isfinite(value) else None for value in values]
+
+
+def on_screen(values: Sequence[float | None], unit: str) -> tuple[list[float | None], str]:
+    """Values and unit as they are drawn: `bytes` become MiB, or GiB where one of them reaches a GiB."""
+    if unit != "bytes":
+        return list(values), unit
+    largest = max((value for value in values if value is not None), default=0)
+    size, name = (_GIB, "GiB") if largest >= _GIB else (_MIB, "MiB")
+    return [None if value is None else value / size for value in values], name
+
+
+def titled(title: str, unit: str) -> str:
+    """A title with its unit."""
+    return f"{title} ({unit})" if unit else title
+
+
+def counted(count: float) -> str:
+    """A whole number, grouped by thousands."""
+    return str(number_format(round(count), use_l10n=True, force_grouping=True))
+
+
+def shortened(label: str, most: int = 28) -> str:
+    """A label that fits a tick."""
+    return label if len(label) <= most else label[: most - 1] + "…"

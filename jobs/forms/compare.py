@@ -1,33 +1,168 @@
-"""Which jobs an address asks to compare."""
+"""What an address of the comparison asks for: all of the page's state, so that a link shows the same to a colleague."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeVar
+from urllib.parse import urlencode
 
 from django.http import QueryDict
+from django.utils.translation import gettext
 
-# More lines than this are a hairball, not a comparison.
-MOST_JOBS = 12
+from jobs.contract.metrics import Summary
+from jobs.selectors.columns import CONFIGURATION, is_field
+from jobs.selectors.overlay import Axis, View
+from jobs.smoothing import LIMITS, Smoothing
+from jobs.statistics import Band
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+MOST_SERIES = 6
+
+# The metrics that a chart of two and one of repeats begin with.
+_ACROSS, _UP = "steady_step_time_ms", "final_eval_loss"
 
 
 @dataclass(frozen=True)
 class CompareQuery:
-    """Job ids in the order asked for, without doubles; `unreadable` are the parts that are no ids."""
+    """Job ids in the order asked for, without doubles; `remarks` say what could not be read and was left out."""
 
     job_ids: list[int]
-    unreadable: list[str]
-    series: str
-    x: str
+    series: list[str]
+    x: str = Axis.STEP
+    x_from: float | None = None
+    x_to: float | None = None
+    x_log: bool = False
+    y_log: bool = False
+    smoothing: Smoothing = Smoothing.NONE
+    amount: float = 0.0
+    group: str = ""
+    legend: str = ""
+    band: Band = Band.STANDARD_DEVIATION
+    baseline: int | None = None
+    shows_all: bool = False  # also what is the same in all jobs
+    other: str = ""  # the series that is told at the step where the first one was best
+    across: str = _ACROSS
+    up: str = _UP
+    unreadable: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
 
     @classmethod
     def from_query(cls, query: QueryDict) -> "CompareQuery":
-        """Read `jobs` (repeated or separated by commas), `series` and `x`."""
-        parts = [part.strip() for value in query.getlist("jobs") for part in value.split(",") if part.strip()]
-        ids = dict.fromkeys(int(part) for part in parts if _is_id(part))
+        """Read an address. Nothing in it is an error: what is unknown falls back and is remarked on."""
+        reading = _Reading(query)
+        parts = reading.parts("jobs")
+        smoothing = reading.one_of(Smoothing, "smooth", Smoothing.NONE)
+        series = [name[:100] for name in dict.fromkeys(reading.parts("series"))][:MOST_SERIES]
         return cls(
-            job_ids=list(ids),
+            job_ids=list(dict.fromkeys(int(part) for part in parts if _is_id(part))),
             unreadable=[part for part in parts if not _is_id(part)],
-            series=query.get("series") or "train_loss",
-            x="wall_s" if query.get("x") == "wall_s" else "step",
+            series=series or ["train_loss"],
+            x=(query.get("x") or Axis.STEP)[:100],
+            x_from=reading.number("from"),
+            x_to=reading.number("to"),
+            x_log=query.get("xlog") == "1",
+            y_log=query.get("ylog") == "1",
+            smoothing=smoothing,
+            amount=_amount(smoothing, reading.number("amount")),
+            group=reading.field("group", CONFIGURATION),
+            legend=reading.field("legend"),
+            band=reading.one_of(Band, "band", Band.STANDARD_DEVIATION),
+            baseline=reading.identity("baseline"),
+            shows_all=query.get("all") == "1",
+            other=query.get("other", "")[:100],
+            across=reading.metric("across", _ACROSS),
+            up=reading.metric("up", _UP),
+            remarks=reading.remarks,
         )
+
+    def view(self, series: str) -> View:
+        """What is to be seen of one series."""
+        return View(
+            series, self.x, self.x_from, self.x_to, self.smoothing, self.amount, self.group, self.legend, self.band
+        )
+
+    def address(self, **changes: object) -> str:
+        """The query string of the same page with some of its state changed; None takes a part away."""
+        state: dict[str, object] = {
+            "jobs": ",".join(str(pk) for pk in self.job_ids),
+            "series": ",".join(self.series) if self.series != ["train_loss"] else None,
+            "x": self.x if self.x != Axis.STEP else None,
+            "from": self.x_from,
+            "to": self.x_to,
+            "xlog": "1" if self.x_log else None,
+            "ylog": "1" if self.y_log else None,
+            "smooth": self.smoothing.value if self.smoothing is not Smoothing.NONE else None,
+            "amount": f"{self.amount:g}" if self.smoothing is not Smoothing.NONE else None,
+            "group": self.group or None,
+            "legend": self.legend or None,
+            "band": self.band.value if self.band is not Band.STANDARD_DEVIATION else None,
+            "baseline": self.baseline,
+            "all": "1" if self.shows_all else None,
+            "other": self.other or None,
+            "across": self.across if self.across != _ACROSS else None,
+            "up": self.up if self.up != _UP else None,
+        }
+        return urlencode({name: value for name, value in (state | changes).items() if value is not None}, safe=",")
+
+
+class _Reading:
+    """Reads one address; keeps what it could not make sense of as remarks."""
+
+    def __init__(self, query: QueryDict) -> None:
+        self._query = query
+        self.remarks: list[str] = []
+
+    def parts(self, name: str) -> list[str]:
+        """Values, repeated or separated by commas."""
+        return [part.strip() for value in self._query.getlist(name) for part in value.split(",") if part.strip()]
+
+    def number(self, name: str) -> float | None:
+        """A finite number; None where there is none."""
+        try:
+            value = float(self._query.get(name, ""))
+        except ValueError:
+            return None
+        return value if math.isfinite(value) else None
+
+    def identity(self, name: str) -> int | None:
+        """The number of a job."""
+        text = self._query.get(name, "")
+        return int(text) if _is_id(text) else None
+
+    def one_of(self, choices: type[Choice], name: str, default: Choice) -> Choice:
+        """A member of an enumeration."""
+        text = self._query.get(name, "")
+        if text and text not in list(choices):
+            self._remark(name, text)
+        return choices(text) if text in list(choices) else default
+
+    def field(self, name: str, *more: str) -> str:
+        """The name of a field that jobs have."""
+        text = self._query.get(name, "")
+        if not text or is_field(text) or text in more:
+            return text
+        self._remark(name, text)
+        return ""
+
+    def metric(self, name: str, default: str) -> str:
+        """The name of a figure of the summary."""
+        text = self._query.get(name, "")
+        if text and text not in Summary.model_fields:
+            self._remark(name, text)
+        return text if text in Summary.model_fields else default
+
+    def _remark(self, name: str, text: str) -> None:
+        self.remarks.append(
+            gettext("“%(text)s” is no known choice of “%(name)s” and was left out.") % {"text": text[:40], "name": name}
+        )
+
+
+def _amount(smoothing: Smoothing, amount: float | None) -> float:
+    if smoothing is Smoothing.NONE:
+        return 0.0
+    least, most, default = LIMITS[smoothing]
+    return default if amount is None else min(most, max(least, amount))
 
 
 def _is_id(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Jobs beside each other: where they differ in what was asked, what they measured, and their curves."""
+"""Jobs beside each other: where they differ in what was asked, and what each measured."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -11,10 +11,7 @@ from jobs.contract.metrics import Better, Summary
 from jobs.contract.options import metadata
 from jobs.contract.spec import TrainSpec
 from jobs.models import Job
-from jobs.selectors.curves import CurveView, empty_curve, read_curves, shown_attempts
-
-# Enough points for a wide screen; a plot of several curves stays light.
-_POINTS_PER_CURVE = 2000
+from jobs.selectors.values import known_spec
 
 # What says how fast a run was; a run that was resumed has no such time of its own.
 _UNITS_OF_TIME = ("s", "ms", "samples/s", "tokens/s", "FLOP/s")
@@ -23,12 +20,17 @@ _METRICS_OF_TIME = ("mfu", "energy_j")
 
 @dataclass(frozen=True)
 class DiffRow:
-    """One thing in which the jobs differ, with a value per job."""
+    """One thing in which jobs may differ, with a value per job."""
 
     field: str
     label: str
     unit: str
     values: list[Any]
+
+    @property
+    def differs(self) -> bool:
+        """Whether one of the jobs has another value than the first."""
+        return _differ(self.values)
 
 
 @dataclass(frozen=True)
@@ -40,17 +42,8 @@ class MetricRow:
     unit: str
     better: Better
     values: list[Any]
+    ranked: list[Any]  # the same without those of runs in two parts, which never rank on time
     best: int | None  # index of the best value, None where none is better than another
-
-
-@dataclass(frozen=True)
-class ComparedCurve:
-    """One job's curve; where there is nothing to draw, `note` says why."""
-
-    job_id: int
-    title: str
-    curve: CurveView
-    note: str
 
 
 @dataclass(frozen=True)
@@ -58,41 +51,32 @@ class Comparison:
     """Some jobs in the order in which they were given; every list of values runs along `jobs`."""
 
     jobs: list[Job]
-    series: str
-    diff: list[DiffRow]  # spec fields
-    circumstances: list[DiffRow]  # how it ended, and on what it ran
+    options: list[DiffRow]  # every spec field
+    circumstances: list[DiffRow]  # how it ended and on what it ran, where that differs
     metrics: list[MetricRow]
-    curves: list[ComparedCurve]
+
+    @property
+    def diff(self) -> list[DiffRow]:
+        """The spec fields in which the jobs differ."""
+        return [row for row in self.options if row.differs]
 
     def metric(self, name: str) -> MetricRow | None:
         """One figure by its name, None where no job measured it."""
         return next((row for row in self.metrics if row.name == name), None)
 
 
-def compare(jobs: Sequence[Job], series: str = "train_loss", max_points: int = _POINTS_PER_CURVE) -> Comparison:
-    """Hold jobs against each other. Their last attempts should come with them (`visible_jobs`); one query more."""
+def compare(jobs: Sequence[Job]) -> Comparison:
+    """Hold jobs against each other. Their last attempts should come with them (`visible_jobs`); no query more."""
     return Comparison(
-        jobs=list(jobs),
-        series=series,
-        diff=spec_diff(jobs),
-        circumstances=_circumstances(jobs),
-        metrics=_metrics(jobs),
-        curves=_curves(jobs, series, max_points),
+        jobs=list(jobs), options=spec_rows(jobs), circumstances=_circumstances(jobs), metrics=_metrics(jobs)
     )
 
 
-def known_spec(job: Job) -> dict[str, Any]:
-    """The spec as it ran, every open choice resolved; as it was asked for where it has not run yet."""
-    resolved: dict[str, Any] | None = job.last_attempt.resolved_spec if job.last_attempt else None
-    stored: dict[str, Any] = job.spec
-    return resolved or stored
-
-
-def spec_diff(jobs: Sequence[Job]) -> list[DiffRow]:
-    """The spec fields in which the jobs differ. A spec stored before a field was added counts with its default."""
+def spec_rows(jobs: Sequence[Job]) -> list[DiffRow]:
+    """Every spec field. A spec stored before a field was added counts with its default."""
     specs = [known_spec(job) for job in jobs]
     defaults = TrainSpec().model_dump(mode="json")
-    rows = [
+    return [
         DiffRow(
             name,
             gettext(field.title or name),
@@ -101,7 +85,6 @@ def spec_diff(jobs: Sequence[Job]) -> list[DiffRow]:
         )
         for name, field in TrainSpec.model_fields.items()
     ]
-    return [row for row in rows if _differ(row.values)]
 
 
 def _circumstances(jobs: Sequence[Job]) -> list[DiffRow]:
@@ -119,7 +102,7 @@ def _circumstances(jobs: Sequence[Job]) -> list[DiffRow]:
         ),
         *(DiffRow(f"versions.{name}", name, "", [known.get(name) for known in versions]) for name in names),
     ]
-    return [row for row in standing if _differ(row.values)] + [row for row in ground if _differ(_known(row.values))]
+    return [row for row in standing if row.differs] + [row for row in ground if _differ(_known(row.values))]
 
 
 def _metrics(jobs: Sequence[Job]) -> list[MetricRow]:
@@ -131,16 +114,9 @@ def _metrics(jobs: Sequence[Job]) -> list[MetricRow]:
         if any(value is not None for value in values):
             extra = metadata(field)
             better = Better(extra["better"])
-            rows.append(
-                MetricRow(
-                    name,
-                    gettext(field.title or name),
-                    _translated(extra["unit"]),
-                    better,
-                    values,
-                    _index_of_best(_ranked(values, went_on) if _is_of_time(name) else values, better),
-                )
-            )
+            ranked = _ranked(values, went_on) if _is_of_time(name) else values
+            label, unit = gettext(field.title or name), _translated(extra["unit"])
+            rows.append(MetricRow(name, label, unit, better, values, ranked, index_of_best(ranked, better)))
     return rows
 
 
@@ -153,7 +129,7 @@ def _ranked(values: list[Any], went_on: list[bool]) -> list[Any]:
     return [None if resumed else value for value, resumed in zip(values, went_on, strict=True)]
 
 
-def _index_of_best(values: list[Any], better: Better) -> int | None:
+def index_of_best(values: Sequence[Any], better: Better) -> int | None:
     """Where the best finite value stands; None where nothing was measured twice or all is equal."""
     if better is Better.NEITHER:
         return None
@@ -162,26 +138,6 @@ def _index_of_best(values: list[Any], better: Better) -> int | None:
         return None
     choose: Callable[..., int] = min if better is Better.LOWER else max
     return choose(finite, key=finite.__getitem__)
-
-
-def _curves(jobs: Sequence[Job], series: str, max_points: int) -> list[ComparedCurve]:
-    attempts = [attempt for job in jobs for attempt in shown_attempts(job)]
-    curves = read_curves(attempts, series, max_points=max_points)
-    compared = []
-    for job in jobs:
-        curve = curves.get(job.last_attempt_id or 0, empty_curve(series))
-        compared.append(ComparedCurve(job.pk, job.title, curve, "" if curve.x else _note(job, series)))
-    return compared
-
-
-def _note(job: Job, series: str) -> str:
-    if job.last_attempt is None:
-        if job.has_ended:
-            return gettext("Job %(job)s ended before it ran.") % {"job": job.pk}
-        return gettext("Job %(job)s has not started yet.") % {"job": job.pk}
-    if job.has_ended:
-        return gettext("Job %(job)s recorded no points of “%(series)s”.") % {"job": job.pk, "series": series}
-    return gettext("Job %(job)s has not recorded points of “%(series)s” yet.") % {"job": job.pk, "series": series}
 
 
 def _differ(values: Sequence[Any]) -> bool:

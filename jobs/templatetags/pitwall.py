@@ -12,16 +12,19 @@ from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from jobs.contract.findings import Finding
 from jobs.contract.metrics import Summary
 from jobs.contract.options import metadata
 from jobs.contract.states import State
+from jobs.figures.style import PALETTE, dash_of
 from jobs.messages import translate
 from jobs.models.job import STATE_LABELS
-from jobs.selectors.comparison import MetricRow
+from jobs.selectors.baseline import Cell
 from jobs.selectors.fleet import Rate
 from jobs.selectors.waiting import about as roughly
+from jobs.statistics import Band, Verdict
 
 register = template.Library()
 
@@ -64,6 +67,8 @@ _ICONS = {
     "columns": '<path d="M2.500 3h11v10h-11zM6.200 3v10M9.800 3v10"/>',
     "view": '<path d="M4 2.500h8v11l-4-3-4 3z"/>',
     "tag": '<path d="M2.500 2.500h5l6 6-5 5-6-6zM5.500 5.500v.01"/>',
+    "download": '<path d="M8 2.500v7.500M4.500 7L8 10.500 11.500 7M3 13.500h10"/>',
+    "pin": '<path d="M5 2.500h6l-1 5 2 2.500H4l2-2.500zM8 10v4"/>',
     "play": '<path d="M4.500 3v10l8-5z"/>',
 }
 
@@ -73,6 +78,23 @@ def icon(name: str) -> SafeString:
     """A drawing beside a word; it says nothing to a screen reader."""
     drawing = mark_safe(_ICONS[name])  # noqa: S308 our own constant
     return format_html('<svg class="icon" viewBox="0 0 16 16" aria-hidden="true">{}</svg>', drawing)
+
+
+# The dashes of a figure's lines (`jobs.figures.style.DASHES`), as a legend draws them.
+_DASH_ARRAYS = {"solid": "", "dash": "5 3", "dot": "1.5 2.5", "dashdot": "5 2.5 1.5 2.5", "longdash": "8 3"}
+_DASH_ARRAYS["longdashdot"] = "8 2.5 1.5 2.5"
+
+
+@register.simple_tag
+def swatch(place: int) -> SafeString:
+    """The colour and dash of the line at a place."""
+    dashes = _DASH_ARRAYS[dash_of(place)]
+    return format_html(
+        '<svg class="swatch-line stroke--{}" viewBox="0 0 18 4" aria-hidden="true">'
+        '<path d="M0 2h18" stroke-dasharray="{}"/></svg>',
+        place % len(PALETTE),
+        dashes,
+    )
 
 
 @register.simple_tag
@@ -221,10 +243,64 @@ def option_value(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-@register.filter
-def is_best(row: MetricRow, value: Any) -> bool:
-    """Whether no other value of the row is better; a tie has several best."""
-    return row.best is not None and value == row.values[row.best]
+@register.simple_tag
+def spread(name: str, cell: Cell, band: Band) -> SafeString | str:
+    """How far repeats lie apart, and how many they are."""
+    if cell.spread is None:
+        return ""
+    if cell.spread.n < 2:
+        around = ""
+    elif band is Band.RANGE:
+        ends = (metric_value(name, cell.spread.low), metric_value(name, cell.spread.high))
+        around = format_html("{}–{}", *ends)
+    else:
+        around = format_html("± {}", metric_value(name, cell.spread.high - cell.spread.mean))
+    return format_html('<span class="spread">{} <span class="unit">n={}</span></span>', around, cell.spread.n)
+
+
+_VERDICTS = {
+    Verdict.BETTER: _("better"),
+    Verdict.WORSE: _("worse"),
+    Verdict.DIFFERENT: _("differs"),
+    Verdict.TIE: _("tie"),
+    Verdict.TOO_NOISY: _("too noisy here"),
+}
+
+
+@register.simple_tag
+def against(name: str, cell: Cell) -> SafeString | str:
+    """A cell's difference and ratio to the baseline, coloured by what is better, with the verdict of repeats."""
+    if cell.delta is None:
+        return ""
+    sign = "+" if cell.delta > 0 else "−" if cell.delta < 0 else "±"
+    ratio = "" if cell.ratio is None else f"{significant(cell.ratio, 3)}×"
+    verdict = _VERDICTS.get(cell.verdict) if cell.verdict else None
+    return format_html(
+        '<span class="against against--{}" title="{}">{}{} <b>{}</b>{}</span>',
+        _manner(cell),
+        _interval_in_words(cell),
+        sign,
+        metric_value(name, abs(cell.delta)),
+        ratio,
+        format_html(" <em>{}</em>", verdict) if verdict else "",
+    )
+
+
+def _manner(cell: Cell) -> str:
+    if cell.verdict in (Verdict.TIE, Verdict.TOO_NOISY) or cell.is_better is None:
+        return "even"
+    return "better" if cell.is_better else "worse"
+
+
+def _interval_in_words(cell: Cell) -> str:
+    if cell.interval is None:
+        return gettext("One pair of runs: no verdict.")
+    numbers = {
+        "low": significant(cell.interval.low, 4),
+        "high": significant(cell.interval.high, 4),
+        "n": cell.interval.n,
+    }
+    return gettext("99 %% interval of the ratio %(low)s to %(high)s, from %(n)s pairs.") % numbers
 
 
 @register.filter

@@ -22,10 +22,10 @@ from jobs.live import list_version, plain_series, read_open_jobs
 from jobs.messages import translate
 from jobs.models import Attempt, Job, Queue
 from jobs.selectors.audit import history_of
-from jobs.selectors.comparison import known_spec
 from jobs.selectors.curves import CurveView, flushes_told, new_chunks, read_all_series, wall_before
 from jobs.selectors.jobs import may_change
 from jobs.selectors.starts import turn_of
+from jobs.selectors.values import known_spec
 from jobs.selectors.waiting import waiting_for
 from jobs.services.actions import Act, Order, perform
 from jobs.services.errors import NotAllowed, NotPossible

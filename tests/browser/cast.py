@@ -44,6 +44,7 @@ def fill() -> dict[str, int]:
     """People, a worker that stays online, two ended jobs, one that runs and one that waits."""
     team = make_team("Pit crew")
     mara, _boss = make_user("mara", team=team), make_user("boss", team=team, is_staff=True)
+    make_user("noor", team=team)
     make_queue()
     worker = make_worker("pit-01")
     slow = make_job(mara, name="slow one", spec=make_spec(num_steps=60))
@@ -56,6 +57,19 @@ def fill() -> dict[str, int]:
     _add_points(attempt, 40)
     waiting = make_job(mara, name="the waiting one")
     return {"slow": slow.pk, "fast": fast.pk, "running": running.pk, "waiting": waiting.pk}
+
+
+def add_repeats() -> list[int]:
+    """Twelve ended jobs: four repeats each of a configuration, of one as fast, and of one twice as fast."""
+    mara, worker = User.objects.get(username="mara"), make_worker("pit-02")
+    times_ms = {0.001: 20.0, 0.002: 20.0, 0.004: 10.0}
+    jobs = []
+    for rate, time_ms in times_ms.items():
+        for seed in range(4):
+            job = make_job(mara, name=f"{rate} {seed}", spec=make_spec(num_steps=60, learning_rate=rate, seed=seed))
+            _end(start(job, worker), time_ms * (1 + 0.1 * seed))
+            jobs.append(job.pk)
+    return jobs
 
 
 def _end(attempt: Attempt, step_time_ms: float) -> None:
@@ -77,7 +91,11 @@ def _add_points(attempt: Attempt, count: int) -> int:
 
 
 def obey(words: list[str]) -> Any:
-    """`points JOB N`, `finish JOB`, `wait NAME` (a new job that waits) or `count`."""
+    """`points JOB N`, `finish JOB`, `wait NAME` (a new job that waits), `repeats`, `delete JOB` or `count`."""
+    if words[0] == "repeats":
+        return add_repeats()
+    if words[0] == "delete":
+        return Job.objects.get(pk=int(words[1])).delete()[0]
     if words[0] == "count":
         return Job.objects.count()
     if words[0] == "wait":

@@ -53,10 +53,10 @@ def test_two_ticked_jobs_are_compared(open_page: Open, site: Site) -> None:
     page.check(f"#tick-{site.jobs['fast']}")
     page.click("#compare-go")
     expect(page.locator("#compare-curves .scatterlayer .trace")).to_have_count(2)
-    expect(page.locator("[data-figure='bars-time'] .bars .point")).to_have_count(2)
+    expect(page.locator("[data-figure='time'] .bars .point")).to_have_count(2)
     differ = page.locator("section", has=page.get_by_role("heading", name="Where they differ"))
     expect(differ.locator("tbody th")).to_have_text(["Precision"])
-    page.get_by_text("Wall time").click()
+    page.select_option("#view-x", "wall_s")
     expect(page.locator("#compare-curves .xtitle")).to_have_text("Wall time since the first step (s)")
     assert "x=wall_s" in page.url
 

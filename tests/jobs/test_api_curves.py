@@ -81,6 +81,36 @@ def test_a_comparison_has_diff_metrics_and_figures(api: Client, alice: User) -> 
         go.Figure(figure)
 
 
+def test_a_comparison_in_groups_is_held_against_a_baseline(api: Client, alice: User) -> None:
+    jobs = [
+        make_ended_job(
+            alice,
+            spec=make_spec(precision=precision, seed=seed),
+            summary={"steady_step_time_ms": time * factor},
+        )
+        for precision, factor in (("fp32", 1.0), ("bf16-mixed", 0.5))
+        for seed, time in enumerate([10.0, 12.0, 8.0])
+    ]
+    ids = ",".join(str(job.pk) for job in jobs)
+    body = get(api, f"compare?jobs={ids}&group=precision&band=minmax&baseline={jobs[0].pk}")
+    assert [(column["label"], len(column["jobs"]), column["is_baseline"]) for column in body["columns"]] == [
+        ("fp32", 3, True),
+        ("bf16-mixed", 3, False),
+    ]
+    own, other = next(row for row in body["cells"] if row["name"] == "steady_step_time_ms")["cells"]
+    assert own["spread"] == {"mean": 10.0, "low": 8.0, "high": 12.0, "n": 3}
+    assert (own["verdict"], own["delta"]) == (None, None)
+    assert (other["value"], other["delta"], other["verdict"], other["is_best"]) == (5.0, -5.0, "better", True)
+    assert other["interval"]["ratio"] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("query", "field"), [("baseline=999999", "baseline"), ("group=colour", "group"), ("band=wide", "band")]
+)
+def test_a_wrong_way_to_compare_is_named(api: Client, alice: User, query: str, field: str) -> None:
+    assert fields_refused(api, f"compare?jobs={make_job(alice).pk}&{query}") == [field]
+
+
 def test_jobs_come_in_the_order_asked_and_each_once(api: Client, alice: User) -> None:
     one, two = make_job(alice), make_job(alice)
     body = get(api, f"compare?jobs={two.pk}, {one.pk},{two.pk}")

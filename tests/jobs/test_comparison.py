@@ -5,9 +5,9 @@ import pytest
 from jobs.contract.metrics import Better
 from jobs.contract.states import Outcome
 from jobs.models import Job, User
-from jobs.selectors.comparison import Comparison, compare, spec_diff
+from jobs.selectors.comparison import Comparison, compare, spec_rows
 from jobs.selectors.jobs import visible_jobs
-from tests.jobs.factories import make_ended_job, make_job, make_spec, make_worker, start
+from tests.jobs.factories import make_ended_job, make_job, make_spec
 
 pytestmark = pytest.mark.django_db
 
@@ -46,7 +46,7 @@ def test_the_resolved_spec_counts_where_it_is_known(alice: User) -> None:
 def test_a_spec_stored_before_a_field_existed_counts_with_its_default(pair: list[Job]) -> None:
     old = make_job()
     del old.spec["precision"]
-    assert [row.values for row in spec_diff([old, make_job()])] == []
+    assert not any(row.differs for row in spec_rows([old, make_job()]))
 
 
 def test_state_device_and_versions_are_shown_where_they_differ(alice: User, pair: list[Job]) -> None:
@@ -92,37 +92,20 @@ def test_labels_and_units_come_from_the_contract(pair: list[Job]) -> None:
     assert (row.label, row.unit) == ("Step time", "ms")
 
 
-def test_jobs_without_a_curve_say_why(alice: User) -> None:
-    queued, running, cancelled = (
-        make_job(alice),
-        make_job(alice),
-        make_job(alice, state="cancelled", outcome="cancelled"),
-    )
-    start(running)
-    silent = make_ended_job(alice, losses=(), worker=make_worker("other"))
-    notes = [compared.note for compared in compare([queued, running, cancelled, silent]).curves]
-    assert notes == [
-        f"Job {queued.pk} has not started yet.",
-        f"Job {running.pk} has not recorded points of “train_loss” yet.",
-        f"Job {cancelled.pk} ended before it ran.",
-        f"Job {silent.pk} recorded no points of “train_loss”.",
-    ]
-
-
-def test_curves_stand_in_the_order_of_the_jobs(pair: list[Job]) -> None:
-    curves = compare(list(reversed(pair))).curves
-    assert [compared.job_id for compared in curves] == [pair[1].pk, pair[0].pk]
-    assert [compared.note for compared in curves] == ["", ""]
-    assert curves[0].curve.y == [3.0, 2.0, 1.0]
-
-
-def test_many_jobs_cost_as_many_queries_as_one(alice: User, django_assert_num_queries: object) -> None:
+def test_many_jobs_cost_one_query(alice: User, django_assert_num_queries: object) -> None:
     for _number in range(5):
         make_ended_job(alice)
-    with django_assert_num_queries(3):  # type: ignore[operator]
+    with django_assert_num_queries(1):  # type: ignore[operator]
         compare(list(visible_jobs(alice)))
 
 
 def test_comparing_nothing_is_empty() -> None:
     comparison = compare([])
-    assert (comparison.diff, comparison.metrics, comparison.curves) == ([], [], [])
+    assert (comparison.diff, comparison.metrics) == ([], [])
+
+
+def test_every_option_is_there_for_those_who_ask_and_one_run_differs_from_nothing(pair: list[Job]) -> None:
+    alone = compare(pair[:1])
+    assert alone.diff == []
+    assert {row.field: row.values for row in alone.options}["precision"] == ["fp32"]
+    assert alone.metric("steady_step_time_ms") is not None

@@ -4,11 +4,12 @@ import pytest
 from django.test import Client
 
 from jobs.contract.states import Outcome
-from jobs.figures import NamedCurve, curve_figure
+from jobs.figures import overlay_figure
 from jobs.models import Attempt, Job, User
 from jobs.selectors.comparison import compare
 from jobs.selectors.curves import read_curve, read_curves, series_names, wall_before
 from jobs.selectors.leaderboard import boards
+from jobs.selectors.overlay import View, overlay
 from jobs.services.finish import finish_attempt, lose_attempt
 from jobs.services.record import record_resumed
 from tests.jobs.factories import make_ended_job, make_job, make_summary, make_worker, points, record, start
@@ -77,8 +78,8 @@ def test_a_series_that_only_the_earlier_attempt_has_is_known(job: Job) -> None:
 
 
 def test_the_seams_are_drawn_where_they_are_on_either_axis(job: Job) -> None:
-    curve = read_curve(last(job), "train_loss")
-    by_step, by_time = (curve_figure([NamedCurve("a", curve)], x)["layout"]["shapes"] for x in ("step", "wall_s"))
+    shown = Job.objects.select_related("last_attempt").get(pk=job.pk)
+    by_step, by_time = (overlay_figure(overlay([shown], View(x=x)))["layout"]["shapes"] for x in ("step", "wall_s"))
     assert [shape["x0"] for shape in by_step] == [20, 30]
     assert [shape["x0"] for shape in by_time] == pytest.approx([0.2, 0.5])
 
@@ -102,6 +103,6 @@ def test_a_run_in_two_parts_never_ranks_on_its_time(job: Job, alice: User) -> No
     whole = make_ended_job(alice, worker=make_worker(), summary={"steady_step_time_ms": 9.0})
     assert [row.job_ids for board in boards(alice) for row in board.rows] == [[whole.pk]]
     resumed = Job.objects.select_related("last_attempt").get(pk=job.pk)
-    rows = {row.name: row for row in compare([resumed, whole], "train_loss").metrics}
+    rows = {row.name: row for row in compare([resumed, whole]).metrics}
     assert rows["steady_step_time_ms"].best is None
     assert rows["final_train_loss"].best == 0

@@ -46,19 +46,33 @@ export function themed(layout = {}) {
     legend: { ...layout.legend, font: { color: token("ink-2"), size: 12 } },
     xaxis: axis(layout.xaxis),
     yaxis: axis(layout.yaxis),
+    ...(layout.annotations && { annotations: layout.annotations.map((mark) => ({ ...mark, font: { size: 11, color: token("ink-3") } })) }),
   };
 }
 
-// A figure's lines and bars in the theme's series colours, by the place of their job.
+// A figure in the theme's series colours. Each trace's `meta` tells the place of its job or group (`places` for bars that
+// have one each); what has none is coloured by its place in the figure, and what is no job's (a front) like the text.
 export function inSeriesColours(data) {
-  return data.map((trace, place) => {
-    if (trace.type === "bar") return { ...trace, marker: { ...trace.marker, color: trace.y.map((_, i) => seriesColour(i)) } };
-    return { ...trace, line: { ...trace.line, color: seriesColour(place) }, marker: { ...trace.marker, color: seriesColour(place) } };
+  return data.map((trace, index) => {
+    const { place = index, places, part } = trace.meta ?? {};
+    if (trace.type === "bar" && (places || !trace.meta)) {
+      return { ...trace, marker: { ...trace.marker, color: trace.y.map((_, i) => seriesColour(places?.[i] ?? i)) } };
+    }
+    const colour = part === "front" ? token("ink-2") : seriesColour(place);
+    const coloured = { ...trace, line: { ...trace.line, color: colour }, marker: { ...trace.marker, color: colour } };
+    if (trace.fillcolor) coloured.fillcolor = thin(colour);
+    return coloured;
   });
+}
+
+function thin(colour) {
+  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+  return `rgba(${red},${green},${blue},0.17)`;
 }
 
 export function draw(box, figure) {
   charts.add(box);
+  box.querySelector(":scope > .chart__none")?.remove();
   box.pitwallFigure = figure;
   return window.Plotly.react(box, figure.data, themed(figure.layout), config);
 }

@@ -1,49 +1,404 @@
-// The comparison's charts: figures come with the page, the axes are chosen here.
+// The comparison: all that is chosen stands in the address. Curves are fetched for the range that is seen, anew on zoom
+// and while a run lives; what the reader zoomed to is never reset by either.
 
-import { checkedIn, draw, inSeriesColours } from "./charts.js";
+import { draw, inSeriesColours } from "./charts.js";
+import "./chart_files.js";
+import { significant } from "./format.js";
 
-const element = document.getElementById("figures");
-const figures = element ? JSON.parse(element.textContent) : null;
-const curves = document.getElementById("compare-curves");
+const form = document.getElementById("view-form");
+const state = document.getElementById("compare-state");
+const boxes = [...document.querySelectorAll("[data-curves]")];
+const DASHES = { dash: "5 3", dot: "1.5 2.5", dashdot: "5 2.5 1.5 2.5", longdash: "8 3", longdashdot: "8 2.5 1.5 2.5" };
+const LEAST_PAUSE_MS = 1000;
 
-function drawCurves() {
-  const x = checkedIn("[data-chart-x]") ?? "step";
-  const y = checkedIn("[data-chart-y]") ?? "linear";
-  const figure = figures[`curves-${x}`];
-  const layout = { ...figure.layout, uirevision: `${x}|${y}`, hovermode: "x unified", yaxis: { ...figure.layout.yaxis, type: y } };
-  layout.legend = { orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom" };
-  layout.xaxis = { ...layout.xaxis, rangemode: "nonnegative" };
-  layout.showlegend = window.innerWidth > 760; // the runs above the chart are its legend too
-  draw(curves, { data: inSeriesColours(figure.data), layout });
-  const address = new URL(location.href);
-  address.searchParams.set("x", x);
-  history.replaceState(null, "", address);
+const hidden = new Set(); // names of lines that the reader switched off
+let figures = [];
+let range = null; // of the horizontal axis in its own units, null for all of it
+let heights = boxes.map(() => null);
+
+// ------------------------------------------------------------ the address
+
+function choice(name) {
+  const element = form.elements[name];
+  if (element?.type === "checkbox") return element.checked ? element.value : "";
+  return element?.value ?? "";
 }
 
-function drawBars() {
-  for (const box of document.querySelectorAll("[data-figure]")) {
-    const figure = figures[box.dataset.figure];
-    draw(box, { data: inSeriesColours(figure.data), layout: { ...figure.layout, bargap: 0.45 } });
+function chosen() {
+  const smooth = choice("smooth");
+  return {
+    x: choice("x") === "step" ? "" : choice("x"),
+    xlog: choice("xlog"),
+    ylog: choice("ylog"),
+    smooth: smooth === "none" ? "" : smooth,
+    amount: smooth === "none" ? "" : choice("amount"),
+    across: choice("across"),
+    up: choice("up"),
+    from: range ? Number(range[0].toPrecision(9)) : "",
+    to: range ? Number(range[1].toPrecision(9)) : "",
+  };
+}
+
+function withState(address) {
+  const url = new URL(address, location.href);
+  for (const [name, value] of Object.entries(chosen())) {
+    if (value === "" || value === undefined) url.searchParams.delete(name);
+    else url.searchParams.set(name, value);
+  }
+  url.search = url.search.replaceAll("%2C", ",");
+  return url;
+}
+
+function remember() {
+  history.replaceState(null, "", withState(location.href));
+  document.getElementById("reset-zoom").hidden = !range && heights.every((height) => !height);
+}
+
+// ------------------------------------------------------------- fetching
+
+let fetching = false;
+let again = false;
+let lastTook = 0;
+let timer = 0;
+
+// A half more on either side, so that the lines reach beyond the edges while the reader pans.
+function seen() {
+  if (!range) return null;
+  const isLog = choice("xlog") && range[0] > 0;
+  const [low, high] = isLog ? range.map(Math.log10) : range;
+  const margin = (high - low) / 2;
+  return [low - margin, high + margin].map((value) => (isLog ? 10 ** value : value));
+}
+
+async function load() {
+  if (fetching) return void (again = true);
+  fetching = true;
+  const url = withState(location.href);
+  url.pathname = state.dataset.curvesUrl;
+  const wanted = seen();
+  if (wanted) wanted.forEach((value, i) => url.searchParams.set(i ? "to" : "from", value));
+  const began = performance.now();
+  const answer = await fetch(url, { headers: { Accept: "application/json" } }).catch(() => null);
+  if (answer?.ok) show(await answer.json());
+  else tell(state.dataset.away);
+  lastTook = performance.now() - began;
+  fetching = false;
+  if (!answer?.ok) loadSoon(3000);
+  else if (again) loadSoon(0);
+  again = false;
+}
+
+function loadSoon(pause) {
+  clearTimeout(timer);
+  timer = setTimeout(load, pause);
+}
+
+// While runs write, no more often than the fetching itself can bear.
+let liveTimer = 0;
+function loadLive() {
+  liveTimer ||= setTimeout(() => {
+    liveTimer = 0;
+    load();
+  }, Math.max(LEAST_PAUSE_MS, 3 * lastTook));
+}
+
+function show(data) {
+  figures = data.figures;
+  document.getElementById("compare-runs").dataset.liveTopics = data.open.map((id) => `job:${id}`).join(",");
+  tell("");
+  showRemarks(data.remarks);
+  boxes.forEach((box, place) => {
+    const panel = box.closest(".plot");
+    const notes = data.notes[place].map((text) => Object.assign(document.createElement("p"), { className: "panel__note", textContent: text }));
+    panel.querySelector("[data-notes]").replaceChildren(...notes);
+    panel.querySelector("[data-caption]").textContent = figures[place].layout.meta.caption;
+    box.setAttribute("aria-label", figures[place].layout.meta.alternative);
+  });
+  drawCurves();
+}
+
+function tell(text) {
+  let note = document.getElementById("compare-away");
+  if (!note && text) {
+    note = Object.assign(document.createElement("div"), { id: "compare-away", className: "note note--warn" });
+    document.getElementById("compare-remarks").append(note);
+  }
+  if (note) {
+    note.textContent = text;
+    note.hidden = !text;
   }
 }
 
-function drawAll() {
-  drawCurves();
-  drawBars();
+function showRemarks(remarks) {
+  const place = document.getElementById("compare-remarks");
+  const known = new Set([...place.querySelectorAll(".note")].map((note) => note.textContent.trim()));
+  for (const text of remarks) {
+    if (!known.has(text)) place.append(Object.assign(document.createElement("div"), { className: "note note--warn", textContent: text }));
+  }
 }
 
-if (figures) {
-  if (document.readyState === "complete") drawAll();
-  else window.addEventListener("load", drawAll);
-  document.addEventListener("pitwall:theme", drawAll);
-  document.addEventListener("change", ({ target }) => target.closest("[data-chart-x], [data-chart-y]") && drawCurves());
+// -------------------------------------------------------------- drawing
+
+function asAxis(values, isLog, isDate) {
+  if (!values) return {};
+  if (isDate) return { range: values.map((value) => new Date(value).toISOString().replace("Z", "")), autorange: false };
+  return { range: isLog ? values.map((value) => Math.log10(value)) : values, autorange: false };
 }
+
+function drawCurves() {
+  if (window.Plotly) boxes.forEach((box, place) => drawOne(box, figures[place], place));
+}
+
+function drawOne(box, figure, place) {
+  const isDate = figure.layout.xaxis.type === "date";
+  const isLog = { x: figure.layout.xaxis.type === "log", y: figure.layout.yaxis.type === "log" };
+  const layout = {
+    ...figure.layout,
+    uirevision: [choice("x"), isLog.x, isLog.y].join(),
+    ownMargin: { t: 12, r: 12 },
+    xaxis: { ...figure.layout.xaxis, ...asAxis(range, isLog.x, isDate), ...(figure.layout.hovermode === "x" && SPIKE) },
+    yaxis: { ...figure.layout.yaxis, ...asAxis(heights[place], isLog.y, false) },
+  };
+  const data = inSeriesColours(figure.data).map((trace) => ({ ...trace, visible: !hidden.has(trace.name) }));
+  const isFirst = !box.classList.contains("js-plotly-plot");
+  draw(box, { data, layout });
+  if (isFirst) listen(box, place);
+  showKey(box, figure);
+}
+
+const SPIKE = { showspikes: true, spikemode: "across", spikesnap: "cursor", spikethickness: 1, spikedash: "dot" };
+
+function listen(box, place) {
+  box.on("plotly_relayout", (event) => zoomed(event, place));
+  box.on("plotly_hover", ({ xvals, points }) => readAt(box, xvals?.[0] ?? points[0].x));
+  box.on("plotly_unhover", () => showEnds(box));
+}
+
+function zoomed(event, place) {
+  const names = Object.keys(event);
+  const isLog = { x: Boolean(choice("xlog")) && choice("x") !== "time", y: Boolean(choice("ylog")) };
+  if (names.some((name) => name.startsWith("xaxis."))) range = event["xaxis.autorange"] ? null : inUnits(event, "xaxis", isLog.x);
+  if (names.some((name) => name.startsWith("yaxis."))) heights[place] = event["yaxis.autorange"] ? null : inUnits(event, "yaxis", isLog.y);
+  if (!names.some((name) => /^[xy]axis\./.test(name))) return;
+  remember();
+  if (boxes.length > 1) drawCurves();
+  loadSoon(120);
+}
+
+function inUnits(event, axis, isLog) {
+  const ends = event[`${axis}.range`] ?? [event[`${axis}.range[0]`], event[`${axis}.range[1]`]];
+  return ends.map((end) => {
+    if (typeof end === "string" && !/^-?[\d.]+(e[+-]?\d+)?$/i.test(end)) return Date.parse(`${end.replace(" ", "T")}Z`);
+    return isLog ? 10 ** Number(end) : Number(end);
+  });
+}
+
+// ------------------------------------------------- the legend and its values
+
+function linesOf(figure) {
+  return figure.data.filter((trace) => trace.meta?.part === "line");
+}
+
+function showKey(box, figure) {
+  const key = box.closest(".plot").querySelector("[data-key]");
+  const lines = linesOf(figure);
+  const names = lines.map((line) => line.name).join("\n");
+  if (key.dataset.names !== names) {
+    key.dataset.names = names;
+    key.replaceChildren(...lines.map(keyEntry));
+  }
+  showEnds(box);
+}
+
+function keyEntry(line) {
+  const entry = document.createElement("li");
+  const button = Object.assign(document.createElement("button"), { type: "button", title: line.name });
+  button.dataset.line = line.name;
+  button.setAttribute("aria-pressed", String(!hidden.has(line.name)));
+  const name = Object.assign(document.createElement("span"), { className: "key__name", textContent: line.name });
+  const value = Object.assign(document.createElement("span"), { className: "key__value" });
+  button.append(swatch(line), name, value);
+  entry.append(button);
+  return entry;
+}
+
+function swatch(line) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", "0 0 18 4");
+  svg.setAttribute("class", `swatch-line stroke--${line.meta.place % 6}`);
+  svg.setAttribute("aria-hidden", "true");
+  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  path.setAttribute("d", "M0 2h18");
+  path.setAttribute("stroke-dasharray", DASHES[line.line.dash] ?? "");
+  svg.append(path);
+  return svg;
+}
+
+function showValues(box, values) {
+  const key = box.closest(".plot").querySelector("[data-key]");
+  [...key.querySelectorAll(".key__value")].forEach((place, i) => {
+    place.textContent = Number.isFinite(values[i]) ? significant(values[i], 5) : "–";
+  });
+}
+
+function showEnds(box) {
+  const lines = linesOf(figures[boxes.indexOf(box)]);
+  showValues(box, lines.map((line) => line.y.findLast((value) => value !== null) ?? NaN));
+}
+
+// The value of every line where the pointer is: that of its point nearest to there.
+function readAt(box, x) {
+  const at = plain(x);
+  showValues(box, linesOf(figures[boxes.indexOf(box)]).map((line) => line.y[nearest(line.x, at)] ?? NaN));
+}
+
+function plain(x) {
+  return typeof x === "string" ? Date.parse(`${x.replace(" ", "T")}Z`) : x;
+}
+
+function nearest(x, at) {
+  let low = 0;
+  let high = x.length - 1;
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (x[middle] <= at) low = middle;
+    else high = middle;
+  }
+  return Math.abs(x[low] - at) <= Math.abs(x[high] - at) ? low : high;
+}
+
+// -------------------------------------------------------- the other charts
+
+let charts = {};
+
+async function loadCharts() {
+  const place = document.getElementById("compare-charts");
+  const url = withState(location.href);
+  url.pathname = place.dataset.url;
+  const answer = await fetch(url, { headers: { Accept: "application/json" } }).catch(() => null);
+  if (!answer?.ok) return;
+  charts = (await answer.json()).figures;
+  drawCharts();
+}
+
+function drawCharts() {
+  for (const panel of document.querySelectorAll("[data-chart-panel]")) {
+    const figure = charts[panel.dataset.chartPanel];
+    panel.hidden = !figure;
+    if (!figure) continue;
+    const box = panel.querySelector("[data-figure]");
+    const { caption, alternative } = figure.layout.meta;
+    panel.querySelector("[data-caption]").textContent = caption;
+    box.setAttribute("aria-label", alternative);
+    box.style.height = figure.layout.height ? `${figure.layout.height}px` : "";
+    const ownMargin = { t: figure.layout.showlegend || panel.dataset.chartPanel === "parallel" ? 40 : 14 };
+    draw(box, { data: inSeriesColours(figure.data), layout: { ...figure.layout, ownMargin } });
+  }
+}
+
+// --------------------------------------------------------------- beginning
+
+function fitAmount() {
+  const limits = JSON.parse(document.getElementById("smoothing-limits").textContent)[choice("smooth")];
+  const amount = form.elements.amount;
+  amount.disabled = !limits;
+  if (!limits) return;
+  [amount.min, amount.max] = limits;
+  if (!amount.value || Number(amount.value) < limits[0] || Number(amount.value) > limits[1]) amount.value = limits[2];
+}
+
+function changed(target) {
+  if (target.matches("[data-reload]")) return void reload();
+  if (target.matches("[data-charts]")) {
+    remember();
+    return void loadCharts();
+  }
+  if (!target.matches("[data-view]")) return;
+  if (target.name === "smooth") {
+    form.elements.amount.value = "";
+    fitAmount();
+  }
+  if (target.name === "x" || target.name === "xlog") range = null;
+  if (target.name === "ylog") heights = boxes.map(() => null);
+  remember();
+  load();
+}
+
+// What changes columns or charts comes as a new page, with everything else as it is.
+function reload() {
+  const url = withState(location.href);
+  for (const name of ["group", "legend", "band", "other"]) {
+    const value = choice(name);
+    if (value) url.searchParams.set(name, value);
+    else if (form.elements[name]) url.searchParams.delete(name);
+  }
+  const series = [...document.querySelectorAll("select[name=series]")].map((select) => select.value).filter(Boolean);
+  url.searchParams.set("series", [...new Set(series)].join(","));
+  if (url.searchParams.get("group")) url.searchParams.delete("legend");
+  else url.searchParams.delete("band");
+  url.search = url.search.replaceAll("%2C", ",");
+  location.assign(url);
+}
+
+function begin() {
+  const query = new URLSearchParams(location.search);
+  if (query.has("from") && query.has("to")) range = [Number(query.get("from")), Number(query.get("to"))];
+  if (range && !range.every(Number.isFinite)) range = null;
+  fitAmount();
+  document.getElementById("reset-zoom").hidden = !range;
+  load();
+  loadCharts();
+}
+
+if (form) {
+  if (document.readyState === "complete") begin();
+  else window.addEventListener("load", begin);
+  document.addEventListener("change", ({ target }) => changed(target));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    reload();
+  });
+  document.getElementById("reset-zoom").addEventListener("click", () => {
+    range = null;
+    heights = boxes.map(() => null);
+    remember();
+    load();
+  });
+  document.addEventListener("click", ({ target }) => {
+    const link = target.closest("a[data-keeps-view]");
+    if (link) link.href = withState(link.href);
+    const button = target.closest("[data-line]");
+    if (button) toggle(button);
+  });
+  document.addEventListener("pitwall:points", loadLive);
+  // Now and then even without news: a job that was deleted sends none.
+  setInterval(() => document.hidden || !document.getElementById("compare-runs").dataset.liveTopics || loadLive(), 60000);
+  document.addEventListener("pitwall:hello", () => figures.length && loadLive());
+  document.addEventListener("pitwall:theme", () => {
+    if (figures.length) drawCurves();
+    drawCharts();
+  });
+  document.addEventListener("htmx:afterSettle", ({ target }) => target.id === "compare-tables" && (loadCharts(), loadLive()));
+}
+
+function toggle(button) {
+  const name = button.dataset.line;
+  if (hidden.has(name)) hidden.delete(name);
+  else hidden.add(name);
+  for (const other of document.querySelectorAll("[data-line]")) other.setAttribute("aria-pressed", String(!hidden.has(other.dataset.line)));
+  drawCurves();
+}
+
 document.addEventListener("change", ({ target }) => {
-  if (target.matches("#series, #add-job") && target.value) target.form.requestSubmit();
+  if (target.matches("#add-job") && target.value) target.form.requestSubmit();
 });
-document.getElementById("add-run")?.addEventListener("formdata", ({ formData }) => {
-  // The added job comes last, as one list in the address.
-  const [added, ...others] = formData.getAll("jobs");
-  formData.delete("jobs");
-  formData.set("jobs", [...others, added].filter(Boolean).join(","));
+document.getElementById("add-run")?.addEventListener("submit", (event) => {
+  if (!form) return;
+  event.preventDefault();
+  const url = withState(location.href);
+  const added = document.getElementById("add-job").value;
+  const jobs = [...form.querySelectorAll("input[name=jobs]")].map((input) => input.value);
+  url.searchParams.set("jobs", [...jobs, added].filter(Boolean).join(","));
+  url.search = url.search.replaceAll("%2C", ",");
+  location.assign(url);
 });

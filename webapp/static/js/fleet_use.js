@@ -1,5 +1,6 @@
 // The fleet's charts: fetched for the chosen time and queue, drawn in the theme's colours, refreshed once a minute.
 
+import "./chart_files.js";
 import { checkedIn, draw } from "./charts.js";
 
 const place = document.getElementById("use");

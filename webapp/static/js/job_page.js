@@ -1,5 +1,6 @@
 // One job's curves and log, live. New points are appended; Plotly's `uirevision` keeps the reader's zoom.
 
+import "./chart_files.js";
 import { checkedIn, draw, seriesColour, token } from "./charts.js";
 import { ahead, significant } from "./format.js";
 

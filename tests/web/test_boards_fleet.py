@@ -1,6 +1,5 @@
-"""Comparison, leaderboard, fleet, account."""
+"""Leaderboard, fleet, account."""
 
-import pytest
 from django.test import Client
 
 from jobs.contract.metrics import Summary
@@ -18,43 +17,6 @@ def ended_job(owner: User, step_time_ms: float, **spec: object) -> Job:
     record(attempt, points([1, 2, 3], train_loss=[3.0, 2.0, 1.0]))
     finish_attempt(attempt, Outcome.SUCCEEDED, Summary(num_steps=100, steady_step_time_ms=step_time_ms))
     return job
-
-
-def test_two_jobs_are_compared_in_what_they_differ(web: Client, alice: User) -> None:
-    slow, fast = ended_job(alice, 20.0), ended_job(alice, 10.0, precision="bf16-mixed")
-    response = web.get(f"/compare/?jobs={slow.pk},{fast.pk}")
-    comparison = response.context["comparison"]
-    assert [row.field for row in comparison.diff] == ["precision"]
-    assert comparison.metric("steady_step_time_ms").best == 1
-    assert set(response.context["figures"]) == {"curves-step", "curves-wall_s", "bars-time"}
-
-
-def test_jobs_that_wait_are_compared_without_points(web: Client, alice: User) -> None:
-    first, second = make_job(alice), make_job(alice, spec=make_spec(seed=1))
-    page = web.get(f"/compare/?jobs={first.pk}&jobs={second.pk}").content.decode()
-    assert f"Job {first.pk} has not started yet." in page
-    assert "Nothing is measured yet" in page
-
-
-@pytest.mark.parametrize("query", ["", "?jobs=", "?jobs=nonsense", "?jobs=999999999999999999999,-1"])
-def test_nothing_to_compare_is_said_in_words(web: Client, query: str) -> None:
-    response = web.get(f"/compare/{query}")
-    assert response.status_code == 200
-    assert "A comparison needs two jobs or more." in response.content.decode()
-
-
-def test_a_job_of_another_team_is_left_out_and_named(web: Client, alice: User, stranger: User) -> None:
-    mine, theirs = make_job(alice), make_job(stranger)
-    page = web.get(f"/compare/?jobs={mine.pk},{theirs.pk},xyz").content.decode()
-    assert f"#{theirs.pk}, “xyz”" in page
-
-
-def test_a_double_and_too_many_are_borne(web: Client, alice: User) -> None:
-    jobs = [make_job(alice) for _ in range(14)]
-    ids = ",".join(str(job.pk) for job in [*jobs, jobs[0]])
-    response = web.get(f"/compare/?jobs={ids}")
-    assert len(response.context["runs"]) == 12
-    assert "Only the first 12 jobs are compared." in response.content.decode()
 
 
 def test_the_board_leads_to_its_runs_and_to_a_form_with_the_configuration(web: Client, alice: User) -> None:

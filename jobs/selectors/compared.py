@@ -1,0 +1,59 @@
+"""A whole comparison at once: jobs, their columns, and every figure against the baseline."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jobs.models import Attempt, Job
+from jobs.selectors.baseline import CellRow, baseline_column, cell_rows
+from jobs.selectors.breakeven import Course, courses
+from jobs.selectors.columns import Column, columns_of
+from jobs.selectors.comparison import Comparison, compare
+from jobs.selectors.curves import series_names
+from jobs.selectors.phases import StepParts, step_parts
+from jobs.statistics import Band
+
+# What a screen and a table still bear.
+MOST_JOBS = 200
+
+# Jobs whose series are looked up; one of each kind of work, and the first and last of many.
+_ASKED_FOR_SERIES = 12
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What tables and charts of a comparison are made of."""
+
+    comparison: Comparison
+    columns: list[Column]
+    baseline: Column | None
+    rows: list[CellRow]
+    steps: list[StepParts]
+    courses: list[Course]
+
+    @property
+    def by_name(self) -> dict[str, CellRow]:
+        """The rows by their metrics' names."""
+        return {row.metric.name: row for row in self.rows}
+
+
+def compare_columns(jobs: Sequence[Job], *, group: str, legend: str, baseline: int | None, band: Band) -> Compared:
+    """Hold the jobs, or groups of them, against each other and against the pinned job's column."""
+    comparison = compare(jobs)
+    columns = columns_of(jobs, group, legend)
+    pinned = baseline_column(columns, baseline)
+    rows = cell_rows(comparison, columns, pinned, band)
+    by_name = {row.metric.name: row for row in rows}
+    return Compared(comparison, columns, pinned, rows, step_parts(columns, by_name), courses(columns, by_name, pinned))
+
+
+def known_series(jobs: Sequence[Job]) -> list[str]:
+    """The series that the jobs recorded, those of training first; asked of one job of each kind of work."""
+    kinds: dict[tuple[str, str, bool], list[Attempt]] = {}
+    for job in jobs:
+        if job.last_attempt and job.last_attempt.num_points:
+            kinds.setdefault((job.spec["model"], job.spec["dataset"], job.has_ended), []).append(job.last_attempt)
+    asked = [attempt for attempts in kinds.values() for attempt in (attempts[0], attempts[-1])]
+    names = dict.fromkeys(
+        name for attempt in list(dict.fromkeys(asked))[:_ASKED_FOR_SERIES] for name in series_names(attempt)
+    )
+    return sorted(names, key=lambda name: name.startswith("telemetry."))

@@ -1,0 +1,105 @@
+"""Bands, Student's t and verdicts, against tables, closed forms and SciPy."""
+
+import math
+from statistics import NormalDist
+
+import pytest
+from scipy.stats import t as scipy_t
+from scipy.stats import ttest_1samp
+
+from jobs.statistics import Band, Verdict, band_factor, judge, ratio_interval, spread_of, student_t
+
+# Two-sided 95 % and 99 % from the printed tables.
+TABLE = {1: (12.706205, 63.656741), 2: (4.302653, 9.924843), 4: (2.776445, 4.604095), 14: (2.144787, 2.976843)}
+
+
+@pytest.mark.parametrize("degrees", TABLE)
+def test_quantiles_are_the_printed_ones(degrees: int) -> None:
+    assert (student_t(0.95, degrees), student_t(0.99, degrees)) == pytest.approx(TABLE[degrees], rel=1e-6)
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 3, 4, 5, 7, 10, 31, 199, 1000])
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.99, 0.999])
+def test_quantiles_agree_with_scipy(confidence: float, degrees: int) -> None:
+    assert student_t(confidence, degrees) == pytest.approx(float(scipy_t.ppf((1 + confidence) / 2, degrees)), rel=1e-9)
+
+
+def test_many_degrees_come_near_the_normal_distribution() -> None:
+    assert student_t(0.95, 20_000) == pytest.approx(NormalDist().inv_cdf(0.975), rel=1e-3)
+
+
+@pytest.mark.parametrize(("confidence", "degrees"), [(0, 3), (1, 3), (0.95, 0)])
+def test_what_no_quantile_is_defined_for_is_refused(confidence: float, degrees: int) -> None:
+    with pytest.raises(ValueError, match="confidence must lie between 0 and 1"):
+        student_t(confidence, degrees)
+
+
+@pytest.mark.parametrize(
+    ("band", "reach"),
+    [
+        (Band.STANDARD_DEVIATION, 1.0),
+        (Band.STANDARD_ERROR, 1 / math.sqrt(3)),
+        (Band.INTERVAL, 4.302653 / math.sqrt(3)),
+        (Band.RANGE, 1.0),
+    ],
+)
+def test_bands_around_three_repeats(band: Band, reach: float) -> None:
+    spread = spread_of([1.0, 2.0, 3.0], band)
+    assert spread is not None
+    assert (spread.mean, spread.low, spread.high, spread.n) == pytest.approx((2, 2 - reach, 2 + reach, 3), rel=1e-6)
+
+
+def test_one_repeat_has_no_band_and_none_has_nothing() -> None:
+    one = spread_of([5.0], Band.INTERVAL)
+    assert one is not None
+    assert (one.mean, one.low, one.high) == (5, 5, 5)
+    assert spread_of([], Band.RANGE) is None
+    assert band_factor(Band.STANDARD_DEVIATION, 1) == 0
+
+
+def test_the_interval_is_that_of_a_t_test_on_paired_logs() -> None:
+    ratios = [0.91, 0.88, 0.93, 0.9, 0.87]
+    found = ratio_interval(ratios)
+    test = ttest_1samp([math.log(ratio) for ratio in ratios], 0).confidence_interval(0.99)
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx((math.exp(test.low), math.exp(test.high)))
+    assert found.ratio == pytest.approx(math.prod(ratios) ** (1 / 5))
+
+
+def test_turning_all_ratios_round_turns_the_interval_round() -> None:
+    ratios = [1.02, 1.1, 0.97, 1.05]
+    there, back = ratio_interval(ratios), ratio_interval([1 / ratio for ratio in ratios])
+    assert there
+    assert back
+    assert (back.ratio, back.low, back.high) == pytest.approx((1 / there.ratio, 1 / there.high, 1 / there.low))
+
+
+@pytest.mark.parametrize("ratios", [[], [0.5], [0.5, 0.0], [0.5, math.nan], [0.5, math.inf], [1.0, -1.0]])
+def test_too_few_or_impossible_ratios_have_no_interval(ratios: list[float]) -> None:
+    assert ratio_interval(ratios) is None
+    assert judge(ratio_interval(ratios), lower_is_better=True) is Verdict.TOO_FEW
+
+
+@pytest.mark.parametrize(
+    ("ratios", "lower_is_better", "verdict"),
+    [
+        ([0.8, 0.81, 0.79, 0.8, 0.8], True, Verdict.BETTER),
+        ([0.8, 0.81, 0.79, 0.8, 0.8], False, Verdict.WORSE),
+        ([0.8, 0.81, 0.79, 0.8, 0.8], None, Verdict.DIFFERENT),
+        ([1.001, 0.999, 1.002, 0.998, 1.0], True, Verdict.TIE),
+        ([1.2, 0.8, 1.1, 0.9, 1.0], True, Verdict.TOO_NOISY),
+        ([1.0, 1.0], True, Verdict.TIE),
+        ([0.9, 0.9], True, Verdict.BETTER),
+    ],
+)
+def test_a_verdict_needs_an_interval_on_one_side_of_one(
+    ratios: list[float], lower_is_better: bool | None, verdict: Verdict
+) -> None:
+    assert judge(ratio_interval(ratios), lower_is_better=lower_is_better) is verdict
+
+
+def test_a_difference_that_95_percent_would_claim_is_a_tie_at_99() -> None:
+    ratios = [0.994, 0.999, 0.992, 0.997, 0.998]
+    at_95 = ttest_1samp([math.log(ratio) for ratio in ratios], 0).confidence_interval(0.95)
+    assert at_95.high < 0
+    assert judge(ratio_interval(ratios), lower_is_better=True) is Verdict.TIE

@@ -1,0 +1,229 @@
+"""The comparison page and what its charts fetch; all of its state stands in the address."""
+
+import json
+from typing import Any
+
+import pytest
+from django.http import QueryDict
+from django.test import Client
+
+from jobs.contract.metrics import Summary
+from jobs.contract.states import Outcome
+from jobs.forms import CompareQuery
+from jobs.models import Job, User
+from jobs.services.finish import finish_attempt
+from tests.jobs.factories import make_job, make_spec, make_worker, points, record, start
+
+
+def ended_job(owner: User, step_time_ms: float, *, steps: int = 3, **spec: object) -> Job:
+    job = make_job(owner, spec=make_spec(**spec))
+    attempt = start(job)
+    record(attempt, points(range(1, steps + 1), train_loss=[1 + 1 / step for step in range(1, steps + 1)]))
+    finish_attempt(attempt, Outcome.SUCCEEDED, Summary(num_steps=100, steady_step_time_ms=step_time_ms))
+    return job
+
+
+def page_of(web: Client, query: str) -> str:
+    response = web.get(f"/compare/?{query}")
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def fetched(web: Client, what: str, query: str) -> Any:
+    response = web.get(f"/compare/{what}/?{query}")
+    assert response.status_code == 200
+    return json.loads(response.content, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+
+
+def lines(answer: Any, place: int = 0) -> list[dict[str, Any]]:
+    return [trace for trace in answer["figures"][place]["data"] if trace["meta"]["part"] == "line"]
+
+
+def test_two_jobs_are_compared_in_what_they_differ(web: Client, alice: User) -> None:
+    slow, fast = ended_job(alice, 20.0), ended_job(alice, 10.0, precision="bf16-mixed")
+    response = web.get(f"/compare/?jobs={slow.pk},{fast.pk}")
+    assert [row.field for row in response.context["options"]] == ["precision"]
+    [row] = response.context["rows"]
+    assert (row.metric.name, [cell.is_best for cell in row.cells]) == ("steady_step_time_ms", [False, True])
+    assert [trace["meta"]["jobs"] for trace in lines(fetched(web, "curves", f"jobs={slow.pk},{fast.pk}"))] == [
+        [slow.pk],
+        [fast.pk],
+    ]
+
+
+def test_what_is_the_same_is_shown_on_request(web: Client, alice: User) -> None:
+    ids = f"jobs={ended_job(alice, 20.0).pk},{ended_job(alice, 10.0).pk}"
+    assert 'id="options"' not in page_of(web, ids)
+    whole = page_of(web, f"{ids}&all=1")
+    assert "Learning rate schedule" in whole.split('id="options"')[1].split("</table>")[0]
+    assert "Hide what is the same" in whole
+
+
+def test_a_pinned_baseline_stands_in_the_address_and_in_every_cell(web: Client, alice: User) -> None:
+    slow, fast = ended_job(alice, 20.0), ended_job(alice, 10.0)
+    page = page_of(web, f"jobs={slow.pk},{fast.pk}&baseline={slow.pk}")
+    assert "against the baseline" in page
+    assert "against--better" in page
+    assert "0.500×" in page
+    assert "One run each: no verdict" in page
+
+
+def test_groups_of_repeats_have_mean_spread_and_verdict(web: Client, alice: User) -> None:
+    jobs = [
+        ended_job(alice, time * factor, seed=seed, precision=precision)
+        for precision, factor in (("fp32", 1.0), ("bf16-mixed", 0.5))
+        for seed, time in enumerate([10.0, 11.0, 9.0])
+    ]
+    ids = "jobs=" + ",".join(str(job.pk) for job in jobs)
+    page = page_of(web, f"{ids}&group=precision&baseline={jobs[0].pk}&band=minmax")
+    assert "n=3" in page
+    assert "<em>better</em>" in page
+    assert "99 % interval of the ratio 0.5000 to 0.5000, from 3 pairs." in page
+    figures = fetched(web, "curves", f"{ids}&group=precision")
+    assert [trace["name"] for trace in lines(figures)] == ["fp32", "bf16-mixed"]
+    assert [trace["meta"]["part"] for trace in figures["figures"][0]["data"]][:2] == ["low", "high"]
+
+
+def test_the_curves_come_for_the_range_that_is_seen(web: Client, alice: User) -> None:
+    job = ended_job(alice, 10.0, steps=20_000)
+    whole = lines(fetched(web, "curves", f"jobs={job.pk}"))[0]["x"]
+    part = lines(fetched(web, "curves", f"jobs={job.pk}&from=1000&to=1100"))[0]["x"]
+    assert len(whole) < 2500
+    assert part == list(range(1000, 1101))
+
+
+def test_several_charts_axes_logs_and_smoothing(web: Client, alice: User) -> None:
+    job = ended_job(alice, 10.0)
+    query = f"jobs={job.pk}&series=train_loss,eval_loss&x=wall_s&xlog=1&ylog=1&smooth=gaussian&amount=2"
+    answer = fetched(web, "curves", query)
+    assert [figure["layout"]["yaxis"]["title"]["text"] for figure in answer["figures"]] == [
+        "Training loss",
+        "Evaluation loss",
+    ]
+    assert answer["figures"][0]["layout"]["xaxis"]["type"] == "log"
+    assert [trace["meta"]["part"] for trace in answer["figures"][0]["data"]] == ["raw", "line"]
+    assert answer["notes"] == [[], [f"Job {job.pk} recorded no points of “eval_loss”."]]
+    assert "selected>Gaussian" in page_of(web, query)
+
+
+def test_the_other_charts_are_fetched_by_name(web: Client, alice: User) -> None:
+    jobs = [ended_job(alice, 20.0), ended_job(alice, 10.0, precision="bf16-mixed")]
+    ids = "jobs=" + ",".join(str(job.pk) for job in jobs)
+    figures = fetched(web, "charts", f"{ids}&across=steady_step_time_ms&up=num_steps")["figures"]
+    assert set(figures) == {"time", "scatter", "parallel"}
+
+
+def test_the_best_step_is_told_with_another_series(web: Client, alice: User) -> None:
+    job = make_job(alice)
+    attempt = start(job)
+    record(attempt, points([1, 2, 3], train_loss=[3, 1, 2]), points([2], eval_loss=[0.75]))
+    page = web.get(f"/compare/best/?jobs={job.pk}").content.decode()
+    assert "then: Evaluation loss" in page
+    assert "0.75000" in page
+    assert "No run has recorded both series." in web.get(f"/compare/best/?jobs={make_job(alice).pk}").content.decode()
+
+
+def test_jobs_that_wait_are_compared_without_points(web: Client, alice: User) -> None:
+    first, second = make_job(alice), make_job(alice, spec=make_spec(seed=1))
+    query = f"jobs={first.pk}&jobs={second.pk}"
+    assert "Nothing is measured yet" in page_of(web, query)
+    answer = fetched(web, "curves", query)
+    assert answer["notes"] == [[f"Job {first.pk} has not started yet.", f"Job {second.pk} has not started yet."]]
+    assert answer["open"] == [first.pk, second.pk]
+
+
+def test_one_run_alone_is_a_comparison(web: Client, alice: User) -> None:
+    page = page_of(web, f"jobs={ended_job(alice, 10.0).pk}")
+    assert "One run alone differs from nothing." in page
+    assert "Step time" in page
+
+
+@pytest.mark.parametrize("query", ["", "jobs=", "jobs=nonsense", "jobs=999999999999999999999,-1"])
+def test_nothing_to_compare_is_said_in_words_and_fetches_nothing(web: Client, query: str) -> None:
+    assert "Choose one job or up to 200" in page_of(web, query)
+    assert lines(fetched(web, "curves", query)) == []
+    assert fetched(web, "charts", query) == {"figures": {}}
+    assert web.get(f"/compare/best/?{query}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "x=nonsense",
+        "x=eval_loss&from=nan&to=inf",
+        "from=9&to=1",
+        "smooth=ema&amount=7",
+        "smooth=gaussian&amount=-3&group=seed",
+        "smooth=nonsense&group=nonsense&band=nonsense&legend=nonsense&across=nonsense&baseline=nonsense",
+        "series=,,&series=" + "x" * 500,
+        "group=configuration&band=t95&x=time",
+        "group=learning_rate&x=eval_loss&smooth=mean&amount=1e300",
+        "legend=owner&x=energy_j",
+    ],
+)
+def test_no_address_breaks_the_page_or_its_charts(web: Client, alice: User, query: str) -> None:
+    ids = f"jobs={ended_job(alice, 10.0).pk},{make_job(alice).pk}"
+    page_of(web, f"{ids}&{query}")
+    for what in ("curves", "charts"):
+        fetched(web, what, f"{ids}&{query}")
+    assert web.get(f"/compare/best/?{ids}&{query}").status_code == 200
+
+
+def test_an_unknown_choice_is_remarked_on(web: Client, alice: User) -> None:
+    page = page_of(web, f"jobs={make_job(alice).pk}&group=colour&baseline=12345")
+    assert "“colour” is no known choice of “group” and was left out." in page
+    assert "The baseline #12345 is not among the jobs" in page
+
+
+def test_a_job_of_another_team_is_left_out_and_named(web: Client, alice: User, stranger: User) -> None:
+    mine, theirs = make_job(alice), make_job(stranger)
+    query = f"jobs={mine.pk},{theirs.pk},xyz"
+    assert f"#{theirs.pk}, “xyz”" in page_of(web, query)
+    assert [trace["meta"]["jobs"] for trace in lines(fetched(web, "curves", query))] == [[mine.pk]]
+
+
+def test_a_job_that_is_deleted_while_it_is_shown_is_missed_in_words(web: Client, alice: User) -> None:
+    kept, gone = ended_job(alice, 10.0), make_job(alice)
+    query = f"jobs={kept.pk},{gone.pk}"
+    page_of(web, query)
+    number = gone.pk
+    gone.delete()
+    answer = fetched(web, "curves", query)
+    assert [trace["meta"]["jobs"] for trace in lines(answer)] == [[kept.pk]]
+    assert answer["remarks"] == [f"Left out, because you cannot see it or it does not exist: #{number}."]
+
+
+def test_a_double_and_too_many_are_borne(web: Client, alice: User) -> None:
+    jobs = [make_job(alice) for _ in range(202)]
+    ids = ",".join(str(job.pk) for job in [*jobs, jobs[0]])
+    response = web.get(f"/compare/?jobs={ids}")
+    assert len(response.context["runs"]) == 200
+    assert "Only the first 200 jobs are compared." in response.content.decode()
+
+
+def test_the_number_of_queries_does_not_grow_with_the_jobs(
+    web: Client, alice: User, django_assert_max_num_queries: Any
+) -> None:
+    ids = [ended_job(alice, 10.0 + number, seed=number).pk for number in range(12)]
+    with django_assert_max_num_queries(25):
+        web.get("/compare/?jobs=" + ",".join(map(str, ids)))
+    with django_assert_max_num_queries(15):
+        web.get("/compare/curves/?group=configuration&jobs=" + ",".join(map(str, ids)))
+
+
+def test_htmx_gets_the_tables_alone(web: Client, alice: User) -> None:
+    job = make_job(alice)
+    start(job, make_worker())
+    part = web.get(f"/compare/?jobs={job.pk}", headers={"HX-Request": "true"}).content.decode()
+    assert "<html" not in part
+    assert 'hx-swap-oob="true"' in part
+    assert f'data-live-topics="job:{job.pk}"' in part
+
+
+def test_an_address_comes_back_as_it_was() -> None:
+    text = (
+        "jobs=3,1,2&series=train_loss,eval_loss&x=wall_s&from=1.5&to=20.0&xlog=1&ylog=1&smooth=ema&amount=0.95"
+        "&group=precision&band=t95&baseline=3&all=1&other=eval_loss&across=energy_j&up=final_train_loss"
+    )
+    assert CompareQuery.from_query(QueryDict(text)).address() == text
+    assert CompareQuery.from_query(QueryDict("jobs=1&jobs=2&legend=owner")).address() == "jobs=1,2&legend=owner"
