@@ -24,15 +24,16 @@ class Nodes:
         self._attempt = attempt
         self._has_others = attempt.job.train_spec.num_nodes > 1
         self._steadiness = Steadiness()  # of this supervisor: the ground on which it may call others silent
+        self._endpoint = ""  # chosen once, for others may have read it although the answer to writing it was lost
         self._over_at: float | None = None
 
     def call(self) -> list[str]:
         """Choose where all meet and ask the others to come; the engine's arguments for node 0."""
         if not self._has_others:
             return []
-        endpoint = f"{node_address()}:{_free_port()}"
-        nodes.open_rendezvous(self._attempt, endpoint)
-        return arguments_for(self._attempt, endpoint, rank=0)
+        self._endpoint = self._endpoint or f"{node_address()}:{_free_port()}"
+        nodes.open_rendezvous(self._attempt, self._endpoint)
+        return arguments_for(self._attempt, self._endpoint, rank=0)
 
     def note_heartbeat(self) -> None:
         """This supervisor has just written its own."""

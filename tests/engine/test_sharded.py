@@ -70,7 +70,11 @@ def test_sharded_ranks_train_as_one_process_with(tmp_path, fields, tolerance):
     assert ran.summary.observed_dtype == one_process(**fields, num_steps=1).summary.observed_dtype
 
 
-@pytest.mark.parametrize("model", [{"model": "mlp", "dataset": "digits"}, {"model": "gpt-tiny"}], ids=str)
+@pytest.mark.parametrize(
+    "model",
+    [{"model": "mlp", "dataset": "digits"}, pytest.param({"model": "gpt-tiny"}, marks=pytest.mark.slow)],
+    ids=str,
+)
 @pytest.mark.parametrize("parallelism", [{"parallelism": "ddp"}, {"parallelism": "fsdp2"}], ids=str)
 def test_ranks_that_compile_the_whole_model_really_do(tmp_path, parallelism, model):
     ran = ranks(tmp_path, **FSDP | parallelism | model | {"compile_mode": "default"})

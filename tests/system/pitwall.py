@@ -49,6 +49,7 @@ class Pitwall:
         self.url = f"http://127.0.0.1:{self.port}"
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PITWALL_")}
         own = {"PITWALL_VAR": str(var), "PITWALL_TIME_SCALE": TIME_SCALE, "PITWALL_MEASURE_CEILINGS": "false"}
+        own |= {"PITWALL_NODE_ADDRESS": "127.0.0.1"}
         self.environment = inherited | own | environment
         self.process: subprocess.Popen[str] | None = None
         self.client = httpx.Client(base_url=f"{self.url}/api/v1", timeout=30)
