@@ -17,6 +17,7 @@ from jobs.views import (
     queue_page,
     run_csv,
     saved_views,
+    studies,
     use,
 )
 
@@ -42,6 +43,10 @@ urlpatterns = [
     path("compare/curves/", compare.compare_curves, name="compare-curves"),
     path("compare/charts/", compare.compare_charts, name="compare-charts"),
     path("compare/best/", compare.compare_best, name="compare-best"),
+    path("studies/", studies.study_list, name="study-list"),
+    path("studies/new/", studies.study_new, name="study-new"),
+    path("studies/<int:pk>/", studies.study, name="study"),
+    path("studies/<int:pk>/cancel/", studies.study_cancel, name="study-cancel"),
     path("leaderboard/", leaderboard.leaderboard, name="leaderboard"),
     path("fleet/", fleet.fleet, name="fleet"),
     path("fleet/queues/<slug:name>/", queue_page.queue_page, name="queue"),

@@ -17,6 +17,7 @@ from jobs.api.jobs import router as jobs_router
 from jobs.api.options import router as options_router
 from jobs.api.render import StrictJSONRenderer
 from jobs.api.saved_views import router as views_router
+from jobs.api.studies import router as studies_router
 
 __all__ = ["api"]
 
@@ -30,5 +31,14 @@ api = PitwallAPI(
     docs_decorator=sign_in_for_docs,
     renderer=StrictJSONRenderer(),
 )
-for _router in (jobs_router, views_router, curves_router, boards_router, fleet_router, audit_router, options_router):
+for _router in (
+    jobs_router,
+    views_router,
+    studies_router,
+    curves_router,
+    boards_router,
+    fleet_router,
+    audit_router,
+    options_router,
+):
     api.add_router("", _router)

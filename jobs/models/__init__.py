@@ -10,6 +10,7 @@ from jobs.models.job import Job
 from jobs.models.node import AttemptNode
 from jobs.models.queue import Queue
 from jobs.models.saved_view import SavedView
+from jobs.models.study import Study, Workload
 from jobs.models.tag import JobTag
 from jobs.models.worker import Worker
 
@@ -29,7 +30,9 @@ __all__ = [
     "Queue",
     "SavedView",
     "SpecEstimate",
+    "Study",
     "Team",
     "User",
     "Worker",
+    "Workload",
 ]

@@ -105,6 +105,10 @@ class Job(Figures):
     )
     cancel_reason = models.CharField(max_length=500, blank=True)
 
+    # The study that it is a run of, and the place of its configuration there; null for a job by itself.
+    study = models.ForeignKey("Study", null=True, blank=True, on_delete=models.SET_NULL, related_name="jobs")
+    study_place = models.PositiveSmallIntegerField(null=True, blank=True)
+
     origin = models.CharField(max_length=10, choices=Origin.choices, default=Origin.SUBMITTED)
     imported_sha256 = models.CharField(max_length=64, blank=True)  # of the result file, so that it comes in once
 

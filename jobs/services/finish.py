@@ -18,6 +18,7 @@ from jobs.models import Attempt, Device, Job
 from jobs.models.figures import RANKED_METRICS
 from jobs.services.devices import quarantine_device
 from jobs.services.errors import StaleFence
+from jobs.services.margins import fix_margin
 from jobs.services.wake import wake_on_commit
 
 logger = logging.getLogger(__name__)
@@ -47,6 +48,8 @@ def finish_attempt(
         if ended.update(state=outcome.value, outcome=outcome.value, ended_at=Now(), **figures) != 1:
             raise StaleFence(str(attempt))
         _close(attempt, outcome, summary, error)
+        if outcome is Outcome.SUCCEEDED:
+            fix_margin(attempt, summary)
         _free_all(attempt, left_behind)
         wake_on_commit(job.queue.name)
     logger.info("ended as %s", outcome.value, extra=fields_of(attempt))

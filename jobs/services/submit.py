@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from jobs.contract.rules import refusals
 from jobs.contract.spec import TrainSpec
-from jobs.models import Job, Queue, Team, User
+from jobs.models import Job, Queue, Study, Team, User
 from jobs.selectors.hosts import findings_for
 from jobs.services.errors import SpecRefused
 from jobs.services.tags import attach_tags
@@ -18,9 +18,20 @@ logger = logging.getLogger(__name__)
 
 
 def submit_job(
-    *, owner: User, team: Team, queue: Queue, spec: TrainSpec, name: str = "", tags: Iterable[str] = ()
+    *,
+    owner: User,
+    team: Team,
+    queue: Queue,
+    spec: TrainSpec,
+    name: str = "",
+    tags: Iterable[str] = (),
+    study: Study | None = None,
+    study_place: int | None = None,
 ) -> Job:
-    """Queue one job. Raises `SpecRefused` where no worker of the queue could run it, `NotPossible` for a bad tag."""
+    """Queue one job, of a study where one is given.
+
+    Raises `SpecRefused` where no worker of the queue could run it, `NotPossible` for a bad tag.
+    """
     refused = refusals(findings_for(spec, queue))
     if refused:
         raise SpecRefused(refused)
@@ -31,6 +42,8 @@ def submit_job(
         queue=queue,
         spec=spec.model_dump(mode="json"),
         name=name.strip(),
+        study=study,
+        study_place=study_place,
         priority=queue.default_priority,
         max_attempts=queue.max_attempts,
         queued_at=now,

@@ -1,0 +1,176 @@
+"""Studies: submit one, see what it has found, end it."""
+
+from typing import Any
+
+import ninja
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext
+from ninja import Router, Schema, Status
+
+from jobs.api.auth import asker
+from jobs.api.choices import choose_queue, choose_team
+from jobs.api.errors import ErrorsOut
+from jobs.api.jobs import SubmitQuery
+from jobs.contract.plan import StudyPlan
+from jobs.equal_loss import LossComparison
+from jobs.models import Study
+from jobs.selectors.studies import StudyRow, StudyView, may_change_study, view_study, visible_studies
+from jobs.selectors.study_words import headline, row_words
+from jobs.services.errors import NotAllowed
+from jobs.services.studies import cancel_study, create_study
+from jobs.statistics import RatioInterval, Verdict
+
+router = Router(tags=["studies"])
+
+
+class RatioOut(Schema):
+    """A ratio to the baseline, paired by seed: its geometric mean, its 99 % interval, and what they say."""
+
+    ratio: float | None
+    low: float | None
+    high: float | None
+    n: int
+    verdict: Verdict
+
+    @classmethod
+    def of(cls, interval: RatioInterval | None, verdict: Verdict) -> "RatioOut":
+        """The ratio; all null where too few pairs are there."""
+        if interval is None:
+            return cls(ratio=None, low=None, high=None, n=0, verdict=verdict)
+        return cls(ratio=interval.ratio, low=interval.low, high=interval.high, n=interval.n, verdict=verdict)
+
+
+class LossOut(Schema):
+    """The mean difference of the final evaluation loss to the baseline, its 90 % interval, and the margin."""
+
+    difference: float
+    low: float
+    high: float
+    margin: float
+    n: int
+    verdict: str
+
+    @classmethod
+    def of(cls, loss: LossComparison) -> "LossOut":
+        """The comparison as plain values."""
+        return cls(**(loss.__dict__ | {"verdict": loss.verdict.value}))
+
+
+class StudyRowOut(Schema):
+    """One configuration; figures are medians over its repeats, null where none has ended well."""
+
+    place: int
+    changes: dict[str, Any]
+    jobs: list[int]
+    num_done: int
+    ranks: bool
+    step_time_ms: float | None
+    samples_per_s: float | None
+    peak_bytes: int | None
+    eval_loss: float | None
+    time: RatioOut
+    memory: RatioOut
+    loss: LossOut | None
+    words: str
+
+    @classmethod
+    def of(cls, row: StudyRow) -> "StudyRowOut":
+        """The row as it stands now."""
+        return cls(
+            place=row.configuration.place,
+            changes=row.configuration.changes,
+            jobs=[job.pk for job in row.jobs],
+            num_done=row.num_done,
+            ranks=row.ranks,
+            step_time_ms=row.step_time_ms,
+            samples_per_s=row.samples_per_s,
+            peak_bytes=row.peak_bytes,
+            eval_loss=row.eval_loss,
+            time=RatioOut.of(row.time, row.time_verdict),
+            memory=RatioOut.of(row.memory, row.memory_verdict),
+            loss=LossOut.of(row.loss) if row.loss else None,
+            words=row_words(row),
+        )
+
+
+class StudyOut(Schema):
+    """A study: what was asked, what the rules refused, what it has found."""
+
+    id: int
+    name: str
+    plan: StudyPlan
+    left_out: list[dict[str, Any]]
+    num_runs: int
+    num_done: int
+    loss_margin: float | None
+    headline: str
+    rows: list[StudyRowOut]
+
+    @classmethod
+    def of(cls, view: StudyView) -> "StudyOut":
+        """The study as it stands now."""
+        return cls(
+            id=view.study.pk,
+            name=view.study.name,
+            plan=view.plan,
+            left_out=view.study.left_out,
+            num_runs=view.num_runs,
+            num_done=view.num_done,
+            loss_margin=view.margin,
+            headline=headline(view),
+            rows=[StudyRowOut.of(row) for row in view.rows],
+        )
+
+
+class StudyLine(Schema):
+    """A study in a list."""
+
+    id: int
+    name: str
+    num_runs: int
+    num_open: int
+
+
+_REFUSED: dict[int, type[Schema]] = {401: ErrorsOut, 404: ErrorsOut, 422: ErrorsOut}
+
+
+@router.post("/studies", response={201: StudyOut, 400: ErrorsOut} | _REFUSED, summary="Submit a study")
+def submit_study(request: HttpRequest, plan: StudyPlan, query: ninja.Query[SubmitQuery]) -> Status[StudyOut]:
+    """Queue all runs of a plan; configurations that the rules refuse are left out and told."""
+    user = asker(request)
+    queue, team = choose_queue(query.queue), choose_team(user, query.team)
+    study = create_study(owner=user, team=team, queue=queue, plan=plan, name=query.name)
+    return Status(201, StudyOut.of(view_study(study)))
+
+
+@router.get("/studies", response={200: list[StudyLine], 401: ErrorsOut}, summary="List studies")
+def list_studies(request: HttpRequest) -> list[StudyLine]:
+    """The newest 200 studies of your teams."""
+    found = visible_studies(asker(request))[:200]
+    return [
+        StudyLine(id=one.pk, name=one.name, num_runs=one.num_runs, num_open=one.num_open)  # type: ignore[attr-defined]
+        for one in found
+    ]
+
+
+@router.get("/studies/{int:study_id}", response={200: StudyOut} | _REFUSED, summary="Look at a study")
+def get_study(request: HttpRequest, study_id: int) -> StudyOut:
+    """Each configuration beside the baseline."""
+    return StudyOut.of(view_study(_visible(request, study_id)))
+
+
+@router.post(
+    "/studies/{int:study_id}/cancel", response={200: StudyOut, 403: ErrorsOut} | _REFUSED, summary="Cancel a study"
+)
+def end_study(request: HttpRequest, study_id: int, reason: str = "") -> StudyOut:
+    """End every run that has not ended."""
+    study = _visible(request, study_id)
+    if not may_change_study(asker(request), study):
+        raise NotAllowed(gettext("This study is not yours. Its owner or staff can do this."))
+    cancel_study(study, asker(request), reason)
+    return StudyOut.of(view_study(study))
+
+
+def _visible(request: HttpRequest, study_id: int) -> Study:
+    return get_object_or_404(visible_studies(asker(request)), pk=study_id)

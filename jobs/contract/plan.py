@@ -1,0 +1,128 @@
+"""What a study asks: one base spec, the fields that vary, and how often each configuration is repeated.
+
+A plan expands to configurations; the first is the base itself, the baseline that all others are held against. Repeat
+`r` of every configuration has the seed `base.seed + r`, which pairs the repeats of two configurations.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import product
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from jobs.contract.errors import InvalidSpec
+from jobs.contract.messages import gettext_noop as _
+from jobs.contract.rules.table import refuse
+from jobs.contract.spec import TrainSpec, parse_spec
+
+MOST_RUNS = 500
+MOST_REPEATS = 15
+
+
+class Arrangement(StrEnum):
+    """How the values of several axes are put together."""
+
+    GRID = "grid"  # every value of one with every value of the others
+    ONE_AT_A_TIME = "one-at-a-time"  # each value by itself, all else as in the base
+    LIST = "list"  # as written down, configuration by configuration
+
+
+class Axis(BaseModel):
+    """A field of the spec and the values that it takes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    field: str
+    values: list[Any] = Field(min_length=1, max_length=100)
+
+
+class StudyPlan(BaseModel):
+    """A study as it was asked for; `configurations` are what a list holds, each as the fields in which it differs."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    base: dict[str, Any]
+    arrangement: Arrangement = Arrangement.GRID
+    axes: list[Axis] = Field(default_factory=list, max_length=8)
+    configurations: list[dict[str, Any]] = Field(default_factory=list, max_length=MOST_RUNS)
+    num_repeats: int = Field(3, ge=1, le=MOST_REPEATS)
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One way to do the work: what it changes about the base, and the whole spec."""
+
+    place: int  # 0 is the baseline
+    changes: dict[str, Any]
+    spec: TrainSpec
+
+
+def expand(plan: StudyPlan) -> list[Configuration]:
+    """The configurations of a plan, the baseline first, each once.
+
+    Raises `InvalidSpec` with the field of an axis or of the base where a value cannot be read, or where the plan makes
+    nothing to compare or too much of it.
+    """
+    base = parse_spec(plan.base)
+    _require_fields(plan)
+    found = {base.model_dump_json(): base}
+    for asked in _all_changes(plan):
+        spec = parse_spec(_length_of(plan.base, asked) | asked)
+        found.setdefault(spec.model_dump_json(), spec)
+        if len(found) * plan.num_repeats > MOST_RUNS:
+            raise _refusal("axes", _("A study may have at most %(limit)s runs; this one has more."), limit=MOST_RUNS)
+    if len(found) == 1:
+        raise _refusal("axes", _("Nothing varies here: give a field at least one value that the base does not have."))
+    return [Configuration(place, _real_changes(base, spec), spec) for place, spec in enumerate(found.values())]
+
+
+def interleaved(num_configurations: int, num_repeats: int) -> Iterator[tuple[int, int]]:
+    """(place, repeat) in the order A B B A: what drifts slowly meets all configurations alike."""
+    places = range(num_configurations)
+    for repeat in range(num_repeats):
+        yield from ((place, repeat) for place in (places if repeat % 2 == 0 else reversed(places)))
+
+
+def repeat_of(configuration: Configuration, repeat: int) -> TrainSpec:
+    """The spec of one run."""
+    return configuration.spec.model_copy(update={"seed": configuration.spec.seed + repeat})
+
+
+def _require_fields(plan: StudyPlan) -> None:
+    named = [axis.field for axis in plan.axes] + [name for changes in plan.configurations for name in changes]
+    for name in named:
+        if name not in TrainSpec.model_fields:
+            raise _refusal("axes", _("There is no option “%(name)s”."), name=name)
+        if name == "seed":
+            raise _refusal("axes", _("The seed pairs the repeats; it cannot vary between configurations."))
+    fields = [axis.field for axis in plan.axes]
+    if twice := next((name for name in fields if fields.count(name) > 1), None):
+        raise _refusal("axes", _("“%(name)s” varies twice."), name=twice)
+
+
+def _all_changes(plan: StudyPlan) -> Iterator[dict[str, Any]]:
+    if plan.arrangement is Arrangement.LIST:
+        yield from plan.configurations
+    elif plan.arrangement is Arrangement.ONE_AT_A_TIME:
+        yield from ({axis.field: value} for axis in plan.axes for value in axis.values)
+    else:
+        names = [axis.field for axis in plan.axes]
+        yield from (dict(zip(names, values, strict=True)) for values in product(*(axis.values for axis in plan.axes)))
+
+
+def _length_of(base: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
+    """The base without its own length where a configuration brings one of the other kind: steps and epochs exclude."""
+    other = {"num_steps": "num_epochs", "num_epochs": "num_steps"}
+    dropped = {other[name] for name in asked if name in other and asked[name] is not None}
+    return {name: None if name in dropped else value for name, value in base.items()}
+
+
+def _real_changes(base: TrainSpec, spec: TrainSpec) -> dict[str, Any]:
+    before, after = base.model_dump(mode="json"), spec.model_dump(mode="json")
+    return {name: value for name, value in after.items() if value != before[name]}
+
+
+def _refusal(field: str, message: str, **params: Any) -> InvalidSpec:
+    return InvalidSpec([refuse(field, message, **params)])

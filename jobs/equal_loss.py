@@ -1,0 +1,69 @@
+"""The equal-loss gate: two one-sided tests of paired differences against a margin that was fixed beforehand.
+
+"Not significantly different" is not "equal": equal means that the 90 % interval of the mean difference, paired by seed,
+lies within the margin (Schuirmann 1987), so that a difference as large as the margin passes in at most 5 % of tries.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import fmean, stdev
+
+from jobs.statistics import student_t
+
+# The share of a pilot's loss that the margin is, where nobody chose one.
+MARGIN_SHARE = 0.01
+_TWO_SIDED_CONFIDENCE = 0.90  # two one-sided tests at 5 % each
+
+
+class LossVerdict(StrEnum):
+    """What paired losses say of a configuration beside its baseline; only the first two let it rank."""
+
+    EQUAL = "equal"
+    BETTER = "better"
+    WORSE = "worse"
+    INSUFFICIENT = "insufficient"  # too few pairs, or too noisy to tell
+
+    @property
+    def may_rank(self) -> bool:
+        """Whether a configuration with this verdict may be called faster."""
+        return self in (LossVerdict.EQUAL, LossVerdict.BETTER)
+
+
+@dataclass(frozen=True)
+class LossComparison:
+    """The mean difference of a loss (candidate less baseline, below 0 is better) with its 90 % interval."""
+
+    difference: float
+    low: float
+    high: float
+    margin: float
+    n: int
+    verdict: LossVerdict
+
+
+def compare_losses(differences: Sequence[float], margin: float) -> LossComparison | None:
+    """The verdict on differences of final evaluation losses, one for each seed; None where there are none.
+
+    A single pair is insufficient evidence, whatever it shows. Raises ValueError for a margin that is not positive or a
+    difference that is not finite: a run that diverged has no place here.
+    """
+    if not margin > 0 or not all(map(math.isfinite, differences)):
+        raise ValueError("the margin must be positive and every difference finite")
+    if not differences:
+        return None
+    mean, n = fmean(differences), len(differences)
+    if n == 1:
+        return LossComparison(mean, -math.inf, math.inf, margin, n, LossVerdict.INSUFFICIENT)
+    reach = student_t(_TWO_SIDED_CONFIDENCE, n - 1) * stdev(differences) / math.sqrt(n)
+    low, high = mean - reach, mean + reach
+    return LossComparison(mean, low, high, margin, n, _verdict(low, high, margin))
+
+
+def _verdict(low: float, high: float, margin: float) -> LossVerdict:
+    if -margin < low and high < margin:
+        return LossVerdict.EQUAL
+    if high < 0:
+        return LossVerdict.BETTER
+    return LossVerdict.WORSE if low > 0 else LossVerdict.INSUFFICIENT

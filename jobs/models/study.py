@@ -1,0 +1,50 @@
+"""A study: configurations of the same work, repeated over paired seeds, and the margin of equal loss of each work."""
+
+from django.conf import settings
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from jobs.contract.plan import StudyPlan
+
+
+class Study(models.Model):
+    """What was asked for. Its runs are jobs (`Job.study`, `Job.study_place`); all that is shown follows from them."""
+
+    team = models.ForeignKey("Team", on_delete=models.PROTECT, related_name="studies")
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="studies")
+    queue = models.ForeignKey("Queue", on_delete=models.PROTECT, related_name="studies")
+    name = models.CharField(_("name"), max_length=200)
+    plan = models.JSONField()  # `contract.plan.StudyPlan`
+    left_out = models.JSONField(
+        default=list, blank=True
+    )  # configurations that the rules refused: place, changes, findings
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("study")
+        verbose_name_plural = _("studies")
+        ordering = ["-pk"]
+        indexes = [models.Index(fields=["team", "-id"], name="study_by_team")]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.pk})"
+
+    @property
+    def study_plan(self) -> StudyPlan:
+        """The stored plan as the contract's type."""
+        return StudyPlan.model_validate(self.plan)
+
+
+class Workload(models.Model):
+    """The margin within which losses of one work count as equal: fixed by its first run, before any candidate's."""
+
+    key = models.CharField(max_length=16, primary_key=True)  # `contract.keys.workload_key`
+    loss_margin = models.FloatField()
+    fixed_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("workload")
+        verbose_name_plural = _("workloads")
+
+    def __str__(self) -> str:
+        return self.key

@@ -1,0 +1,180 @@
+"""What a study has found so far: each configuration beside the baseline, in time, memory and loss."""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from django.db.models import Count, Q, QuerySet
+
+from jobs.contract.plan import Configuration, StudyPlan, expand
+from jobs.contract.states import OPEN_STATES, Outcome
+from jobs.equal_loss import LossComparison, compare_losses
+from jobs.models import Attempt, Job, Study, User, Workload
+from jobs.selectors.jobs import teams_of
+from jobs.statistics import RatioInterval, Verdict, judge, ratio_interval
+
+Runs = Mapping[int, Attempt]  # those that succeeded in one piece, by their seed
+
+
+@dataclass(frozen=True)
+class StudyRow:
+    """One configuration. Ratios are to the baseline, paired by seed; None where too few pairs are there."""
+
+    configuration: Configuration
+    jobs: list[Job]
+    num_done: int
+    step_time_ms: float | None  # medians over its repeats
+    samples_per_s: float | None
+    peak_bytes: int | None
+    eval_loss: float | None
+    time: RatioInterval | None
+    time_verdict: Verdict
+    memory: RatioInterval | None
+    memory_verdict: Verdict
+    loss: LossComparison | None
+    is_same_work: bool  # as the baseline's, so that losses may be compared
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether all others are held against it."""
+        return self.configuration.place == 0
+
+    @property
+    def ranks(self) -> bool:
+        """Whether its speed may be called an improvement: it does the same work as well."""
+        return self.is_baseline or (self.loss is not None and self.loss.verdict.may_rank)
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """How many of its runs ended otherwise than well, by outcome."""
+        states = [job.state for job in self.jobs if job.outcome and job.outcome != Outcome.SUCCEEDED]
+        return {state: states.count(state) for state in dict.fromkeys(states)}
+
+
+@dataclass(frozen=True)
+class StudyView:
+    """A study with its rows, the fastest of those that rank first; the rest follow in the plan's order."""
+
+    study: Study
+    plan: StudyPlan
+    rows: list[StudyRow]
+    num_runs: int
+    num_done: int
+    margin: float | None
+    num_environments: int  # more than one: runs on different ground, which must not be compared
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every run has ended."""
+        return self.num_done == self.num_runs
+
+    @property
+    def winner(self) -> StudyRow | None:
+        """The fastest configuration that is shown to be faster at equal loss, None where none is."""
+        return next((row for row in self.rows if row.ranks and row.time_verdict is Verdict.BETTER), None)
+
+
+def visible_studies(user: User) -> QuerySet[Study]:
+    """The studies of the user's teams, newest first, with their runs counted."""
+    studies = Study.objects.select_related("owner", "team", "queue").annotate(
+        num_runs=Count("jobs"), num_open=Count("jobs", filter=Q(jobs__state__in=OPEN_STATES))
+    )
+    return studies if user.is_staff else studies.filter(team__in=teams_of(user))
+
+
+def may_change_study(user: User, study: Study) -> bool:
+    """Whether the person may cancel it: its owner, and staff."""
+    return user.is_staff or study.owner_id == user.pk
+
+
+def view_study(study: Study) -> StudyView:
+    """Everything that its page shows; three queries."""
+    jobs = list(Job.objects.filter(study=study).select_related("last_attempt").order_by("pk"))
+    by_place: dict[int, list[Job]] = defaultdict(list)
+    for job in jobs:
+        by_place[job.study_place or 0].append(job)
+    runs = {place: _runs(group) for place, group in by_place.items()}
+    baseline = runs.get(0, {})
+    margin = _margin(baseline)
+    left_out = {entry["place"] for entry in study.left_out}
+    configurations = [one for one in expand(study.study_plan) if one.place not in left_out]
+    rows = [_row(one, by_place[one.place], runs.get(one.place, {}), baseline, margin) for one in configurations]
+    return StudyView(
+        study=study,
+        plan=study.study_plan,
+        rows=sorted(rows, key=_rank),
+        num_runs=len(jobs),
+        num_done=sum(job.has_ended for job in jobs),
+        margin=margin,
+        num_environments=len({run.environment_key for group in runs.values() for run in group.values()}),
+    )
+
+
+def _runs(jobs: list[Job]) -> dict[int, Attempt]:
+    """The attempts whose figures count, by seed. One that was resumed never ranks on time."""
+    succeeded = [job for job in jobs if job.outcome == Outcome.SUCCEEDED and job.last_attempt]
+    attempts = {job.spec["seed"]: job.last_attempt for job in succeeded}
+    return {seed: run for seed, run in attempts.items() if run and run.resumed_at_step is None}
+
+
+def _margin(baseline: Runs) -> float | None:
+    keys = {run.workload_key for run in baseline.values()}
+    workload = Workload.objects.filter(key__in=keys).first() if len(keys) == 1 else None
+    return workload.loss_margin if workload else None
+
+
+def _row(configuration: Configuration, jobs: list[Job], runs: Runs, baseline: Runs, margin: float | None) -> StudyRow:
+    time = _ratio(runs, baseline, lambda run: run.steady_step_time_ms)
+    memory = _ratio(runs, baseline, peak_bytes)
+    is_same_work = len({run.workload_key for run in [*runs.values(), *baseline.values()]}) < 2
+    differences = _differences(runs, baseline) if is_same_work else []
+    return StudyRow(
+        configuration=configuration,
+        jobs=jobs,
+        num_done=sum(job.has_ended for job in jobs),
+        step_time_ms=_median(runs, lambda run: run.steady_step_time_ms),
+        samples_per_s=_median(runs, lambda run: run.samples_per_s),
+        peak_bytes=_whole(_median(runs, peak_bytes)),
+        eval_loss=_median(runs, lambda run: run.final_eval_loss),
+        time=time,
+        time_verdict=judge(time, lower_is_better=True),
+        memory=memory,
+        memory_verdict=judge(memory, lower_is_better=True),
+        loss=compare_losses(differences, margin) if margin and configuration.place else None,
+        is_same_work=is_same_work,
+    )
+
+
+def peak_bytes(run: Attempt) -> float | None:
+    """The GPU's peak where there was one, else the process's."""
+    return run.peak_allocated_bytes if run.peak_allocated_bytes is not None else run.peak_rss_bytes
+
+
+def _ratio(runs: Runs, baseline: Runs, figure: Callable[[Attempt], float | None]) -> RatioInterval | None:
+    if runs is baseline:
+        return None
+    pairs = [(figure(run), figure(baseline[seed])) for seed, run in runs.items() if seed in baseline]
+    return ratio_interval([mine / theirs for mine, theirs in pairs if mine and theirs])
+
+
+def _differences(runs: Runs, baseline: Runs) -> list[float]:
+    pairs = [(run.final_eval_loss, baseline[seed].final_eval_loss) for seed, run in runs.items() if seed in baseline]
+    found = [mine - theirs for mine, theirs in pairs if mine is not None and theirs is not None]
+    return [difference for difference in found if math.isfinite(difference)]
+
+
+def _median(runs: Runs, figure: Callable[[Attempt], float | None]) -> float | None:
+    values = [value for run in runs.values() if (value := figure(run)) is not None and math.isfinite(value)]
+    return median(values) if values else None
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else round(value)
+
+
+def _rank(row: StudyRow) -> tuple[bool, float, int]:
+    """The fastest that ranks first; what does not rank, or has no time yet, behind."""
+    is_behind = not row.ranks or row.step_time_ms is None
+    return is_behind, (row.step_time_ms or math.inf) if not is_behind else 0.0, row.configuration.place

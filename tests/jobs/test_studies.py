@@ -1,0 +1,146 @@
+import json
+
+import pytest
+from django.test import Client
+
+from jobs.contract.plan import Arrangement, Axis, StudyPlan
+from jobs.contract.states import Outcome
+from jobs.equal_loss import LossVerdict
+from jobs.models import Job, Queue, Study, User, Workload
+from jobs.selectors.studies import view_study
+from jobs.selectors.study_words import headline
+from jobs.services.errors import SpecRefused
+from jobs.services.finish import finish_attempt
+from jobs.services.studies import cancel_study, create_study
+from jobs.statistics import Verdict
+from tests.jobs.factories import make_spec, make_summary, make_worker, start
+
+pytestmark = pytest.mark.django_db
+
+BASE = make_spec(model="gpt-tiny", dataset="stdlib-text").model_dump(mode="json")
+
+
+def plan(num_repeats: int = 5, base: dict[str, object] | None = None, **axes: list[object]) -> StudyPlan:
+    asked = [Axis(field=field, values=values) for field, values in axes.items()]
+    return StudyPlan(base=base or BASE, axes=asked, num_repeats=num_repeats, arrangement=Arrangement.ONE_AT_A_TIME)
+
+
+def submit(alice: User, queue: Queue, asked: StudyPlan) -> Study:
+    return create_study(owner=alice, team=alice.teams.get(), queue=queue, plan=asked)
+
+
+def run(study: Study, place: int, step_time_ms: float, loss: float, outcome: Outcome = Outcome.SUCCEEDED) -> None:
+    """End all runs of a configuration; figures scatter a little with the seed, alike for all configurations."""
+    for job in study.jobs.filter(study_place=place):
+        noise = 1 + 0.002 * (job.spec["seed"] % 3)
+        worker = make_worker()
+        summary = make_summary(steady_step_time_ms=noise * step_time_ms, final_eval_loss=noise * loss)
+        finish_attempt(start(job, worker), outcome, summary)
+
+
+def test_runs_enter_in_turns_with_paired_seeds(alice: User, queue: Queue) -> None:
+    study = submit(alice, queue, plan(2, optimizer=["sgd"]))
+    line = Job.objects.filter(study=study).order_by("-priority", "order_key", "id")
+    assert [(job.study_place, job.spec["seed"] - BASE["seed"]) for job in line] == [(0, 0), (1, 0), (1, 1), (0, 1)]
+
+
+def test_the_verdict_is_faster_at_equal_loss_only_where_both_are_shown(alice: User, queue: Queue) -> None:
+    study = submit(alice, queue, plan(5, num_threads=[1, 2, 3]))
+    run(study, 0, step_time_ms=10.0, loss=2.0)
+    run(study, 1, step_time_ms=5.0, loss=2.0)
+    run(study, 2, step_time_ms=4.0, loss=2.5)
+    run(study, 3, step_time_ms=10.0, loss=2.0)
+    view = view_study(study)
+    found = {row.configuration.place: (row.time_verdict, row.loss and row.loss.verdict, row.ranks) for row in view.rows}
+    assert found == {
+        0: (Verdict.TOO_FEW, None, True),
+        1: (Verdict.BETTER, LossVerdict.EQUAL, True),
+        2: (Verdict.BETTER, LossVerdict.WORSE, False),
+        3: (Verdict.TIE, LossVerdict.EQUAL, True),
+    }
+    assert view.rows[0].configuration.place == 1
+    assert view.rows[-1].configuration.place == 2
+    assert "2.00 times faster (95 % interval 2.00 to 2.00, n = 5). Equal loss." in headline(view)
+
+
+def test_the_margin_is_one_percent_of_the_first_runs_loss_and_stays(alice: User, queue: Queue) -> None:
+    study = submit(alice, queue, plan(2, num_threads=[1]))
+    run(study, 0, step_time_ms=10.0, loss=2.0)
+    [workload] = Workload.objects.all()
+    assert workload.loss_margin == pytest.approx(0.02, rel=0.01)
+    run(study, 1, step_time_ms=10.0, loss=4.0)
+    assert Workload.objects.get() == workload
+    assert Workload.objects.get().loss_margin == workload.loss_margin
+
+
+def test_one_repeat_is_too_few_for_a_verdict(alice: User, queue: Queue) -> None:
+    study = submit(alice, queue, plan(1, num_threads=[1]))
+    run(study, 0, step_time_ms=10.0, loss=2.0)
+    run(study, 1, step_time_ms=1.0, loss=2.0)
+    view = view_study(study)
+    assert view.winner is None
+    assert view.is_over
+
+
+def test_what_the_rules_refuse_is_left_out_with_its_sentence(alice: User, queue: Queue) -> None:
+    make_worker()
+    study = submit(alice, queue, plan(2, precision=["fp8", "bf16-mixed"]))
+    [left_out] = study.left_out
+    assert left_out["changes"] == {"precision": "fp8"}
+    assert left_out["findings"]
+    assert Job.objects.filter(study=study).count() == 4
+    assert [row.configuration.changes for row in view_study(study).rows] == [{}, {"precision": "bf16-mixed"}]
+
+
+def test_where_all_is_refused_nothing_is_queued(alice: User, queue: Queue) -> None:
+    make_worker()
+    with pytest.raises(SpecRefused):
+        submit(alice, queue, plan(2, precision=["fp8"]))
+    with pytest.raises(SpecRefused):
+        submit(alice, queue, plan(2, base=BASE | {"precision": "fp8"}, num_threads=[1]))
+    assert not Job.objects.exists()
+    assert not Study.objects.exists()
+
+
+def test_what_diverged_stays_what_it_is(alice: User, queue: Queue) -> None:
+    study = submit(alice, queue, plan(2, num_threads=[1]))
+    run(study, 0, step_time_ms=10.0, loss=2.0)
+    run(study, 1, step_time_ms=1.0, loss=2.0, outcome=Outcome.DIVERGED)
+    last = view_study(study).rows[-1]
+    assert (last.outcomes, last.ranks, last.time) == ({"diverged": 2}, False, None)
+
+
+def test_a_study_is_cancelled_as_one(alice: User, queue: Queue) -> None:
+    study = submit(alice, queue, plan(2, num_threads=[1]))
+    run(study, 0, step_time_ms=10.0, loss=2.0)
+    results = cancel_study(study, alice, "a typing error")
+    assert len(results) == 2
+    assert set(study.jobs.filter(study_place=1).values_list("state", "cancel_reason")) == {
+        ("cancelled", "a typing error")
+    }
+    assert study.jobs.filter(state="succeeded").count() == 2
+
+
+def test_the_api_submits_shows_and_cancels(api: Client, alice: User, queue: Queue) -> None:
+    asked = {"base": BASE, "axes": [{"field": "num_threads", "values": [1]}], "num_repeats": 2}
+    answer = api.post("/api/v1/studies", json.dumps(asked), content_type="application/json")
+    assert answer.status_code == 201
+    study = answer.json()
+    assert [(row["changes"], len(row["jobs"])) for row in study["rows"]] == [({}, 2), ({"num_threads": 1}, 2)]
+    assert api.get(f"/api/v1/studies/{study['id']}").json()["num_runs"] == 4
+    assert [line["num_open"] for line in api.get("/api/v1/studies").json()] == [4]
+    ended = api.post(f"/api/v1/studies/{study['id']}/cancel").json()
+    assert ended["num_done"] == 4
+
+
+def test_the_api_says_what_is_wrong_with_a_plan(api: Client, alice: User, queue: Queue) -> None:
+    asked = {"base": BASE, "axes": [{"field": "precision", "values": ["fp31"]}]}
+    answer = api.post("/api/v1/studies", json.dumps(asked), content_type="application/json")
+    assert answer.status_code == 422
+    assert [error["field"] for error in answer.json()["errors"]] == ["precision"]
+
+
+def test_a_study_of_another_team_is_not_there(alice: User, stranger: User, queue: Queue, api: Client) -> None:
+    study = create_study(owner=stranger, team=stranger.teams.get(), queue=queue, plan=plan(2, num_threads=[1]))
+    assert api.get(f"/api/v1/studies/{study.pk}").status_code == 404
+    assert api.post(f"/api/v1/studies/{study.pk}/cancel").status_code == 404

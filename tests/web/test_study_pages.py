@@ -1,0 +1,66 @@
+import pytest
+from django.test import Client
+
+from jobs.models import Job, Study, User
+
+pytestmark = pytest.mark.django_db
+
+
+def fill_in(web: Client, **values: object) -> dict[str, object]:
+    """The form as it is shown, with some of its fields filled in."""
+    form = web.get("/studies/new/").context["form"]
+    shown = {name: form[name].value() for name in form.fields}
+    sent = {name: getattr(value, "pk", value) for name, value in shown.items() if value not in (None, False)}
+    return sent | {"arrangement": "grid"} | values
+
+
+def test_a_study_goes_from_the_form_to_its_page(web: Client, alice: User) -> None:
+    answer = web.post("/studies/new/", fill_in(web, axis_1="optimizer", values_1="sgd", num_repeats=2), follow=True)
+    study = Study.objects.get()
+    assert answer.redirect_chain == [(f"/studies/{study.pk}/", 302)]
+    assert Job.objects.filter(study=study).count() == 4
+    page = answer.content.decode()
+    assert "0 of 4 runs ended" in page
+    assert "sgd" in page
+    assert study.name in web.get("/studies/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"axis_1": "optimizer"}, "Say which values it takes"),
+        ({"values_1": "1, 2"}, "Say what takes these values."),
+        ({"axis_1": "optimizer", "values_1": "adma"}, "Must be one of"),
+        ({"axis_1": "learning_rate", "values_1": "0.1, fast"}, "Must be a number."),
+        ({}, "Nothing varies here"),
+        ({"axis_1": "optimizer", "values_1": "sgd", "num_repeats": 99}, "less than or equal to 15"),
+    ],
+)
+def test_what_is_wrong_stands_at_its_field_and_nothing_is_lost(
+    web: Client, values: dict[str, object], sentence: str
+) -> None:
+    answer = web.post("/studies/new/", fill_in(web, job_name="my study") | values)
+    assert answer.status_code == 422
+    page = answer.content.decode()
+    assert sentence in page
+    assert "my study" in page
+    assert not Job.objects.exists()
+
+
+def test_a_study_can_start_from_a_job(web: Client, job: Job) -> None:
+    form = web.get(f"/studies/new/?from={job.pk}").context["form"]
+    assert form["model"].value() == job.spec["model"]
+
+
+def test_only_owner_and_staff_cancel_a_study(web: Client, bob: User, alice: User) -> None:
+    web.post("/studies/new/", fill_in(web, axis_1="optimizer", values_1="sgd", num_repeats=2))
+    study = Study.objects.get()
+    other = Client()
+    other.force_login(bob)
+    assert other.post(f"/studies/{study.pk}/cancel/").status_code == 403
+    assert web.post(f"/studies/{study.pk}/cancel/", follow=True).status_code == 200
+    assert set(Job.objects.values_list("state", flat=True)) == {"cancelled"}
+
+
+def test_the_empty_page_says_what_a_study_is_for(web: Client) -> None:
+    assert "No study yet" in web.get("/studies/").content.decode()
