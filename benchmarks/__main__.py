@@ -15,6 +15,7 @@ PARTS = {  # by the name that `--only` takes: a module with `measure` and `table
     "compile": "compile_cache",
     "memory": "memory_estimate",
     "program": "program",
+    "start": "start",
     "load": "load",
     "viewers": "viewers",
     "browser": "browser",

@@ -64,6 +64,7 @@ def _measured(database_url: str, what: str, *numbers: int) -> dict[str, Any]:
             "PITWALL_REDIS_URL": f"unix://{folder}/redis.sock",
             "PITWALL_ENGINE_MODULE": "tests.stand_in_engine",
             "PITWALL_LOG_LEVEL": "ERROR",
+            "PITWALL_SPARES": "0",
         }
         command = [sys.executable, "-m", "benchmarks.load_measured", what, *map(str, numbers)]
         ran = subprocess.run(command, cwd=ROOT, env=environment(None, **variables), capture_output=True, text=True)

@@ -129,17 +129,18 @@ def race(
     Commands must train for longer than the course. `backwards` lets the last one begin, as every second repeat should.
     """
     with ExitStack() as stack:
-        runners = [_start(name, command, num_threads) for name, command in commands.items()]
+        runners = [start(name, command, num_threads) for name, command in commands.items()]
         for runner in runners:
             stack.callback(runner.end)
-        _wait_until_ready(runners)
+        wait_until_ready(runners)
         for number in range(course.num_rounds):
             for runner in runners if (number % 2 == 0) is not backwards else runners[::-1]:
                 runner.run_for(course.slice_s)
         return {runner.name: progress_of(runner.pieces) for runner in runners}
 
 
-def _start(name: str, command: Sequence[str], num_threads: int) -> Runner:
+def start(name: str, command: Sequence[str], num_threads: int) -> Runner:
+    """Start it; nothing of it is timed yet."""
     log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by Runner.end
     process = subprocess.Popen(
         command, cwd=ROOT, env=environment(num_threads), stdout=subprocess.PIPE, stderr=log, start_new_session=True
@@ -147,7 +148,7 @@ def _start(name: str, command: Sequence[str], num_threads: int) -> Runner:
     return Runner(name, process, log)
 
 
-def _wait_until_ready(runners: Sequence[Runner]) -> None:
+def wait_until_ready(runners: Sequence[Runner]) -> None:
     """All start at once; who has warmed up is stopped. Nothing of this is timed: it counts as allowed time zero."""
     waiting, until_s = list(runners), time.perf_counter() + START_TIMEOUT_S
     while waiting:

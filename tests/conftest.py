@@ -13,6 +13,7 @@ from tests.system.postgres import NOT_THERE, PostgresServer, find_programs
 
 # pytest-django has loaded the settings by now, and nothing has used them yet.
 settings.VAR = Path(tempfile.mkdtemp(prefix="pitwall-tests-"))
+settings.ENVIRONMENT = settings.ENVIRONMENT.model_copy(update={"spares": 0})
 settings.STORAGES = settings.STORAGES | {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 }

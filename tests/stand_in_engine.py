@@ -26,6 +26,7 @@ from jobs.contract.rules import resolve_device_kind
 from jobs.contract.spec import DeviceKind, TrainSpec
 from jobs.contract.states import Outcome
 from workers.engine.death import die_with_supervisor
+from workers.engine.spare import take_on, wait_for_assignment
 from workers.engine.stream import EventStream
 
 STEP_S = 0.01
@@ -221,7 +222,7 @@ def play(run: Run, part: Part) -> None:
 def main() -> None:
     die_with_supervisor()
     parser = argparse.ArgumentParser()
-    parser.add_argument("command", choices=["run", "describe"])
+    parser.add_argument("command", choices=["run", "describe", "spare"])
     parser.add_argument("spec", type=Path, nargs="?")
     parser.add_argument("--events", type=Path)
     parser.add_argument("--artifacts", type=Path)
@@ -230,6 +231,12 @@ def main() -> None:
     parser.add_argument("--rendezvous-id")
     parser.add_argument("--node-rank", type=int, default=0)
     arguments = parser.parse_args()
+    if arguments.command == "spare":
+        assignment = wait_for_assignment()
+        if assignment is None:
+            return
+        take_on(assignment)
+        arguments = parser.parse_args(assignment.arguments)
     if arguments.command == "describe":
         catalog = BUILT_IN.model_dump(mode="json")
         sys.stdout.write(json.dumps({"facts": read_facts().model_dump(mode="json"), "catalog": catalog}))

@@ -11,23 +11,20 @@ from jobs.models import Attempt, AttemptNode
 from jobs.services import finish, nodes
 from jobs.services.wake import wake
 from jobs.timings import timings
-from workers.identity import ATTEMPT_VARIABLE, attempt_mark
+from workers.identity import TREE_VARIABLE
 from workers.processes import in_words, is_running, kill, processes_with_variable
 
 logger = logging.getLogger(__name__)
 
-_SUPERVISOR = "workers.supervisor"
-_NODE_SUPERVISOR = "workers.node_supervisor"
-
 
 def supervisor_is_running(attempt: Attempt) -> bool:
     """Whether the attempt's supervisor lives on this host; it may be stopped and silent all the same."""
-    return is_running(attempt.supervisor_pid, _SUPERVISOR, str(attempt.pk))
+    return is_running(attempt.supervisor_pid, TREE_VARIABLE, attempt.tree_tag)
 
 
 def node_is_running(node: AttemptNode) -> bool:
     """The same of the supervisor of an attempt's other node, which is this host."""
-    return is_running(node.supervisor_pid, _NODE_SUPERVISOR, str(node.pk))
+    return is_running(node.supervisor_pid, TREE_VARIABLE, node.tree_tag)
 
 
 class Cleaner:
@@ -61,14 +58,14 @@ class Cleaner:
         node = attempt.nodes.filter(worker=worker_id).first()
         if node_is_running(node) if node else supervisor_is_running(attempt):
             return
-        left = self._end_what_is_left(attempt.pk, node.tree_tag if node else attempt_mark(attempt.pk))
+        left = self._end_what_is_left(attempt.pk, node.tree_tag if node else attempt.tree_tag)
         if left is not None:
             finish.free_devices(attempt, worker_id, _sentence(attempt, left) if left else "")
             wake(attempt.job.queue.name)
 
     def _end_what_is_left(self, attempt_id: int, tag: str) -> list[psutil.Process] | None:
         """End the processes with that tag; those that do not end in time, None while there is still time."""
-        left = processes_with_variable(ATTEMPT_VARIABLE, tag) if tag else []
+        left = processes_with_variable(TREE_VARIABLE, tag) if tag else []
         give_up_at = self._give_up_at.setdefault(attempt_id, time.monotonic() + timings().give_up_s)
         if left and time.monotonic() < give_up_at:
             kill(left)

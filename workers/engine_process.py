@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from pydantic import ValidationError
@@ -13,7 +14,7 @@ from jobs.attempt_files import AttemptFiles
 from jobs.contract.events import Event, parse_event
 from jobs.models import Device
 from workers.disk import give_back
-from workers.identity import ATTEMPT_VARIABLE, attempt_mark
+from workers.engine.spare import Assignment
 
 # The engine runs models and data sets that a team may add, so it does not get to see the site's secrets.
 _SECRET_VARIABLES = (
@@ -30,26 +31,46 @@ _GIVE_BACK_BYTES = 2**20  # what is given back at once
 
 
 def start_engine(
-    attempt_id: int,
     files: AttemptFiles,
     devices: Sequence[Device],
     resume: Path | None = None,
     place: Sequence[str] = (),
+    spare: subprocess.Popen[bytes] | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start the engine on the leased devices; it ends when this process does. Its output goes to the log file.
 
-    `place` are its arguments about other nodes.
+    `place` are its arguments about other nodes. A spare that lives becomes the engine.
     """
-    command = [*engine_command(), "run", str(files.spec), "--events", str(files.events)]
-    command += ["--artifacts", str(files.artifacts)]
-    command += ["--resume", str(resume)] if resume else []
-    command += place
+    arguments = ["run", str(files.spec), "--events", str(files.events), "--artifacts", str(files.artifacts)]
+    arguments += ["--resume", str(resume)] if resume else []
+    arguments += place
+    environment = environment_for_engine(devices)
     with files.log.open("ab") as log:
-        process = subprocess.Popen(
-            command, env=environment_for_engine(attempt_id, devices), stdin=subprocess.DEVNULL, stdout=log, stderr=log
-        )
+        if spare and _take_on(spare, Assignment(arguments=arguments, environment=environment, log=files.log)):
+            return spare
+        return _start([*engine_command(), *arguments], environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+
+def start_spare_engine() -> subprocess.Popen[bytes]:
+    """Start an engine that gets warm and waits; what it says meanwhile goes where this process's output goes."""
+    return _start([*engine_command(), "spare"], environment_for_engine([]), stdin=subprocess.PIPE)
+
+
+def _start(command: Sequence[str], environment: dict[str, str], **files: Any) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(command, env=environment, **files)
     _offer_to_oom_killer(process.pid)
     return process
+
+
+def _take_on(spare: subprocess.Popen[bytes], assignment: Assignment) -> bool:
+    """Tell a spare engine its run; False where it has ended."""
+    assert spare.stdin is not None  # noqa: S101 - opened as a pipe
+    try:
+        with spare.stdin as pipe:
+            pipe.write(assignment.to_line())
+    except BrokenPipeError:
+        return False
+    return spare.poll() is None
 
 
 def engine_command() -> list[str]:
@@ -57,11 +78,10 @@ def engine_command() -> list[str]:
     return [sys.executable, "-m", settings.ENVIRONMENT.engine_module]
 
 
-def environment_for_engine(attempt_id: int, devices: Sequence[Device]) -> dict[str, str]:
+def environment_for_engine(devices: Sequence[Device]) -> dict[str, str]:
     """The variables of the engine: only the leased GPUs are visible, and the site's secrets are not."""
     gpus = [device.uuid or str(device.index) for device in devices if device.kind == "cuda"]
     return environment_without_secrets() | {
-        ATTEMPT_VARIABLE: attempt_mark(attempt_id),
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "CUDA_VISIBLE_DEVICES": ",".join(gpus),
         "PYTHONUNBUFFERED": "1",

@@ -31,9 +31,11 @@ from workers.compactor import Compactor, be_nice
 from workers.engine_process import engine_command
 from workers.estimator import answer_one
 from workers.gpus import look_at_gpus
-from workers.identity import ATTEMPT_VARIABLE, attempt_mark, host_id, host_name
+from workers.identity import TREE_VARIABLE, host_id, host_name, make_tree_tag
 from workers.samples import sample_devices
+from workers.spares import Spares
 from workers.steadiness import Steadiness
+from workers.supervisor_process import SupervisorProcess
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +55,8 @@ class Host:
         self._cleaner = Cleaner()
         self._ceilings = CeilingWatch()
         self._compactor = Compactor(settings.ENVIRONMENT.keep_points_days)
+        self._ceilings_due_at = 0.0
+        self._spares = Spares(settings.ENVIRONMENT.spares)
         self._drop_at = 0.0
 
     def start(self) -> None:
@@ -63,6 +67,7 @@ class Host:
         """Let every observer return and say good-bye; running attempts go on without this worker."""
         self.stopping.set()
         self._ceilings.give_way()
+        self._spares.dismiss()
         if self.worker_id is not None:
             with contextlib.suppress(Error):  # then its silence says the same, a little later
                 workers.say_goodbye(self.worker_id)
@@ -75,7 +80,7 @@ class Host:
         self._look_at_gpus()
         attempt = claim_next(self.worker_id)
         self._ceilings.give_way()  # to the attempt, should a measurement have begun meanwhile
-        return start_supervisor(attempt) if attempt else None
+        return start_supervisor(attempt, self._spares.take()) if attempt else None
 
     def join(self, node_id: int) -> subprocess.Popen[bytes] | None:
         """Start this host's node of an attempt that another host leads; None where there is nothing to start."""
@@ -108,9 +113,7 @@ class Host:
         while not self.stopping.is_set() and self._attempt_to(self._register) > 0:
             self.stopping.wait(timings().retry_s)
         actions = [self._beat_and_reap, self._relay, self._clean, self._look_at_gpus, self._estimate, self._sample]
-        actions += [self._compact]
-        if settings.ENVIRONMENT.measure_ceilings:
-            actions.append(self._measure_ceilings)
+        actions += [self._compact, self._use_idle_time]
         for action in actions:
             threading.Thread(target=self._repeat, args=(action,), name=action.__name__, daemon=True).start()
 
@@ -168,8 +171,12 @@ class Host:
     def _estimate(self) -> float:
         return 0.0 if answer_one(self._known_worker_id()) else _ESTIMATE_S
 
-    def _measure_ceilings(self) -> float:
-        return self._ceilings.look(self._known_worker_id())
+    def _use_idle_time(self) -> float:
+        """First measure, then get spares warm: beside each other they would spoil the measurement."""
+        worker_id = self._known_worker_id()
+        if settings.ENVIRONMENT.measure_ceilings and time.monotonic() >= self._ceilings_due_at:
+            self._ceilings_due_at = time.monotonic() + self._ceilings.look(worker_id)
+        return self._spares.keep(worker_id)
 
     def _look_at_gpus(self) -> float:
         """Note on the rows of free GPUs whose processes are on them; the claim leaves those alone."""
@@ -205,25 +212,24 @@ class Host:
         return self.worker_id
 
 
-def start_supervisor(attempt: Attempt) -> subprocess.Popen[bytes] | None:
-    """Start the attempt's supervisor in a session of its own, so that it outlives this worker.
+def start_supervisor(attempt: Attempt, spare: SupervisorProcess | None = None) -> subprocess.Popen[bytes] | None:
+    """Hand the attempt over to a supervisor: the spare if it still lives, else a new one.
 
-    Where it cannot be started, as on a full disk, the attempt is lost at once: None.
+    Where that cannot be done, as on a full disk, the attempt is lost at once: None.
     """
     files = AttemptFiles(attempt.pk)
     try:
         files.folder.mkdir(parents=True, exist_ok=True)
         files.spec.write_text(json.dumps(attempt.job.spec))
-        with files.supervisor_log.open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", "workers.supervisor", str(attempt.pk)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                env=os.environ | {ATTEMPT_VARIABLE: attempt_mark(attempt.pk)},
-            )
+        files.supervisor_log.touch()
+        if spare and spare.hand_over(attempt):
+            return spare.process
+        supervisor = SupervisorProcess()
+        supervisor.hand_over(attempt)
+        return supervisor.process
     except OSError as error:
+        if spare:
+            spare.dismiss()
         logger.exception("the supervisor of %s could not be started", attempt, extra=fields_of(attempt))
         finish.lose_attempt(attempt, f"The supervisor could not be started: {error}.", release_devices=True)
         return None
@@ -232,7 +238,7 @@ def start_supervisor(attempt: Attempt) -> subprocess.Popen[bytes] | None:
 def start_node_supervisor(node: AttemptNode) -> subprocess.Popen[bytes] | None:
     """Start the supervisor of a node as `start_supervisor` does an attempt's; None where it is there already."""
     files = AttemptFiles(node.attempt_id, node.rank)
-    tag = attempt_mark(node.attempt_id)
+    tag = make_tree_tag()
     if not nodes.join(node, tag):
         return None
     try:
@@ -245,7 +251,7 @@ def start_node_supervisor(node: AttemptNode) -> subprocess.Popen[bytes] | None:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                env=os.environ | {ATTEMPT_VARIABLE: tag},
+                env=os.environ | {TREE_VARIABLE: tag},
             )
     except OSError as error:
         logger.exception("the supervisor of %s could not be started", node, extra=fields_of(node.attempt))

@@ -1,11 +1,14 @@
-"""Who this host is, and the mark by which the processes of its attempts are known."""
+"""Who this host is, and the tag by which the processes of an attempt are known."""
 
+import os
 import socket
 import uuid
 
 from django.conf import settings
 
-ATTEMPT_VARIABLE = "PITWALL_ATTEMPT"
+# In the environment of a supervisor from its start, and so of every process below it. What the kernel shows of an
+# environment is how it was at the start, and a supervisor may not know then which attempt will be its own.
+TREE_VARIABLE = "PITWALL_TREE"
 
 
 def host_name() -> str:
@@ -22,6 +25,11 @@ def host_id() -> uuid.UUID:
     return uuid.UUID(path.read_text().strip())
 
 
-def attempt_mark(attempt_id: int) -> str:
-    """What `ATTEMPT_VARIABLE` is in every process of an attempt; another installation on this machine has others."""
-    return f"{host_id()}/{attempt_id}"
+def make_tree_tag() -> str:
+    """A value of `TREE_VARIABLE` that no other supervisor has, of this or another installation on the machine."""
+    return uuid.uuid4().hex
+
+
+def own_tree_tag() -> str:
+    """The tag that this process was started with; empty where it was started by hand."""
+    return os.environ.get(TREE_VARIABLE, "")

@@ -68,7 +68,7 @@ class NodeSupervisor:
         become_subreaper()
         place = arguments_for(self.attempt, self.node.rendezvous, self.node.rank)
         try:
-            engine = start_engine(self.attempt.pk, self.files, devices, resume, place)
+            engine = start_engine(self.files, devices, resume, place)
         except OSError as error:
             message = f"The engine could not be started: {error}."
             self._end(Outcome.FAILED, ErrorInfo(type="CannotStart", message=message))

@@ -68,27 +68,26 @@ def _name(process: psutil.Process) -> str:
         return "process"
 
 
-def is_running(pid: int | None, *words: str) -> bool:
-    """Whether a process of that id lives whose command line holds all `words` (ids are used again by the kernel)."""
+def is_running(pid: int | None, name: str, value: str) -> bool:
+    """Whether a process of that id lives that was started with `name=value` (ids are used again by the kernel)."""
     if pid is None:
         return False
     try:
-        process = psutil.Process(pid)
-        return _is_alive(process) and set(words) <= set(process.cmdline())
+        return _has_variable(psutil.Process(pid), name, value)
     except psutil.Error:
         return False
 
 
 def processes_with_variable(name: str, value: str) -> list[psutil.Process]:
-    """The living processes whose environment holds `name=value`; those that may not be read are left out."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if _is_alive(process) and process.environ().get(name) == value:
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
+    """The living processes that were started with `name=value`; those that may not be read are left out."""
+    return [process for process in psutil.process_iter() if _has_variable(process, name, value)]
+
+
+def _has_variable(process: psutil.Process, name: str, value: str) -> bool:
+    try:
+        return _is_alive(process) and process.environ().get(name) == value
+    except psutil.Error:
+        return False
 
 
 def _is_alive(process: psutil.Process) -> bool:

@@ -1,10 +1,11 @@
 """One attempt: launch the engine, store what it says, keep the lease, obey a cancel, leave nothing behind.
 
-`python -m workers.supervisor ATTEMPT_ID`, started by the Celery worker in a session of its own, so that it outlives
-that worker. It loads Django but never torch. It writes only while its fence is the job's fence; on the first
-refusal it ends its tree and goes.
+`python -m workers.supervisor`, started by the Celery worker in a session of its own, so that it outlives that worker.
+It is told its attempt's id on standard input; with the argument `spare` it has an engine warm by then. It loads Django
+but never torch. It writes only while its fence is the job's fence; on the first refusal it ends its tree and goes.
 """
 
+import contextlib
 import logging
 import math
 import os
@@ -34,11 +35,13 @@ from jobs.services import finish, record
 from jobs.services.errors import StaleFence
 from jobs.timings import timings
 from workers.delivery import Delivery
-from workers.engine_process import LogKeeper, start_engine
+from workers.engine_process import LogKeeper, start_engine, start_spare_engine
+from workers.identity import own_tree_tag
 from workers.nodes import Nodes
 from workers.oom import OomWatch
 from workers.processes import become_subreaper, end_descendants, in_words
 from workers.resume import find_resumption
+from workers.supervisor_process import SPARE
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +60,7 @@ T = TypeVar("T")
 class Supervisor:
     """Owns one attempt until it has ended, or until its fence says that it is somebody else's."""
 
-    def __init__(self, attempt: Attempt) -> None:
+    def __init__(self, attempt: Attempt, spare_engine: subprocess.Popen[bytes] | None = None) -> None:
         self.attempt = attempt
         self.files = AttemptFiles(attempt.pk)
         self.delivery = Delivery(attempt, self.files.events)
@@ -68,6 +71,7 @@ class Supervisor:
         self.stopping = False
         self.timed_out = False
         self._left_behind = ""
+        self._spare_engine = spare_engine
         self._time_limit_s = attempt.job.train_spec.time_limit_s
         self._must_end_at = math.inf  # by `time.monotonic`
         self._nodes_are_over = False
@@ -80,7 +84,7 @@ class Supervisor:
         signal.signal(signal.SIGTERM, self._stop)
         become_subreaper()
         try:
-            engine = start_engine(self.attempt.pk, self.files, devices, resume, place)
+            engine = start_engine(self.files, devices, resume, place, self._spare_engine)
         except OSError as error:
             message = f"The engine could not be started: {error}."
             until_database_answers(self._stop_nodes)
@@ -100,7 +104,7 @@ class Supervisor:
 
         Returns the devices here, the checkpoint that it goes on from, and the engine's arguments about its place.
         """
-        record.record_supervisor(self.attempt, os.getpid())
+        record.record_supervisor(self.attempt, os.getpid(), own_tree_tag())
         resumption = find_resumption(self.attempt)
         if resumption:
             record.record_resumed(self.attempt, resumption.origin, resumption.step)
@@ -252,13 +256,38 @@ def out_of_host_memory(log_tail: str) -> ErrorInfo:
 
 
 def main() -> None:
-    """Supervise the attempt named on the command line."""
-    attempt = until_database_answers(lambda: Attempt.objects.select_related("job").get(pk=int(sys.argv[1])))
+    """Supervise the attempt whose id comes on standard input; where that ends before, there is none."""
+    spare_engine = _get_ready() if SPARE in sys.argv[1:] else None
+    line = sys.stdin.readline()
+    if not line:
+        return
+    attempt_id = int(line)
+    _write_log_to(AttemptFiles(attempt_id).supervisor_log)
+    attempt = until_database_answers(lambda: Attempt.objects.select_related("job").get(pk=attempt_id))
     with about(attempt):
         try:
-            Supervisor(attempt).run()
+            Supervisor(attempt, spare_engine).run()
         except StaleFence:
             logger.warning("%s had lost its job before it began", attempt)
+
+
+def _get_ready() -> subprocess.Popen[bytes]:
+    """Start an engine that gets warm, and ask the database once, which imports what the first question needs.
+
+    No connection stays open: it might be for hours.
+    """
+    engine = start_spare_engine()
+    with contextlib.suppress(*DATABASE_AWAY):
+        Attempt.objects.select_related("job").filter(pk=0).first()
+    connection.close()
+    return engine
+
+
+def _write_log_to(path: Path) -> None:
+    """Until now it was the worker's log that took what there was to say."""
+    with path.open("ab") as log:
+        for fd in (1, 2):
+            os.dup2(log.fileno(), fd)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,10 @@ class Summary(BaseModel):
     is_steady: bool | None = metric(_("Steady"))
     not_steady_because: str | None = metric(_("Why not steady"))
     first_step_s: float | None = metric(_("First step (with compilation)"), "s", Better.LOWER)
+    started_warm: bool | None = metric(
+        _("Started warm"),
+        description=_("In a process that had its imports done, so that imports and first step are shorter."),
+    )
     import_s: float | None = metric(_("Imports"), "s", Better.LOWER)
     build_s: float | None = metric(_("Build"), "s", Better.LOWER)
     warmup_s: float | None = metric(_("Warm-up"), "s")

@@ -27,6 +27,7 @@ class Attempt(Figures):
     fence = models.PositiveBigIntegerField()
     worker = models.ForeignKey("Worker", null=True, blank=True, on_delete=models.SET_NULL, related_name="attempts")
     supervisor_pid = models.PositiveIntegerField(null=True, blank=True)
+    tree_tag = models.CharField(max_length=32, blank=True)  # in the environment of the supervisor and all below it
     outcome = models.CharField(max_length=20, choices=OUTCOME_CHOICES, null=True, blank=True)  # noqa: DJ001 null: not ended
     phase = models.CharField(max_length=30, blank=True)
 

@@ -37,9 +37,9 @@ def heartbeat(attempt: Attempt) -> None:
     _update_owned(attempt, heartbeat_at=Now(), lease_expires_at=Now() + timedelta(seconds=timings().lease_s))
 
 
-def record_supervisor(attempt: Attempt, pid: int) -> None:
-    """Note which process supervises the attempt."""
-    _update_owned(attempt, supervisor_pid=pid)
+def record_supervisor(attempt: Attempt, pid: int, tree_tag: str) -> None:
+    """Note which process supervises the attempt, and the tag of all processes that it starts."""
+    _update_owned(attempt, supervisor_pid=pid, tree_tag=tree_tag)
 
 
 def record_resumed(attempt: Attempt, origin: Attempt, step: int) -> None:

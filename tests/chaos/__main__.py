@@ -65,6 +65,7 @@ def prepare_environment(folder: Path, database_url: str) -> None:
         "PITWALL_TIME_SCALE": str(TIME_SCALE),
         "PITWALL_ENGINE_MODULE": "tests.stand_in_engine",
         "PITWALL_LOG_LEVEL": "WARNING",
+        "PITWALL_SPARES": "0",  # every supervisor that lives has an attempt
     }
 
 

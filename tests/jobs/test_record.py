@@ -82,7 +82,7 @@ def test_a_heartbeat_renews_the_lease() -> None:
     "write",
     [
         heartbeat,
-        lambda attempt: record_supervisor(attempt, 99),
+        lambda attempt: record_supervisor(attempt, 99, "a-tag"),
         lambda attempt: record_phase(attempt, "training"),
         lambda attempt: record_finding(attempt, WARNING),
         lambda attempt: record_points(attempt, 0, [points([1], train_loss=[1])]),

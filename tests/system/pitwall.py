@@ -17,6 +17,8 @@ import httpx
 import psutil
 import psycopg
 
+from workers.engine.spare import WARM_NAME
+
 logging.getLogger("httpx").setLevel(logging.WARNING)  # a line per request drowns what failed
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent.parent
@@ -49,7 +51,8 @@ class Pitwall:
         self.url = f"http://127.0.0.1:{self.port}"
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PITWALL_")}
         own = {"PITWALL_VAR": str(var), "PITWALL_TIME_SCALE": TIME_SCALE, "PITWALL_MEASURE_CEILINGS": "false"}
-        own |= {"PITWALL_NODE_ADDRESS": "127.0.0.1"}
+        # Two cores have enough to do with what is tested: no spares.
+        own |= {"PITWALL_NODE_ADDRESS": "127.0.0.1", "PITWALL_SPARES": "0"}
         self.environment = inherited | own | environment
         self.process: subprocess.Popen[str] | None = None
         self.client = httpx.Client(base_url=f"{self.url}/api/v1", timeout=30)
@@ -109,6 +112,15 @@ class Pitwall:
         for process in self.processes():
             with contextlib.suppress(psutil.Error):
                 if word in " ".join(process.cmdline()):
+                    found.append(process)
+        return found
+
+    def warm_spares(self) -> list[psutil.Process]:
+        """The engines that wait for a job."""
+        found = []
+        for process in self.processes():
+            with contextlib.suppress(psutil.Error):
+                if process.name() == WARM_NAME and process.status() != psutil.STATUS_ZOMBIE:
                     found.append(process)
         return found
 

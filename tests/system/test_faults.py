@@ -51,8 +51,8 @@ class Site:
     def supervisor_of(self, job_id: int) -> psutil.Process:
         """The process that supervises the job's last attempt."""
         attempt = self.pitwall.job(job_id)["attempts"][-1]["id"]
-        (found,) = [process for process in self.supervisors() if process.cmdline()[-1] == str(attempt)]
-        return found
+        ((pid,),) = self.pitwall.sql("SELECT supervisor_pid FROM jobs_attempt WHERE id = ?", attempt)
+        return psutil.Process(pid)
 
     def wait_running(self, job_id: int, num_attempts: int = 1) -> dict[str, Any]:
         """The job once its attempt of that number runs and has stored points."""
@@ -271,9 +271,10 @@ def database_away(site: Site) -> Iterator[None]:
 def test_a_job_goes_on_while_the_database_is_away_and_its_points_arrive_afterwards(site: Site, away_s: float) -> None:
     """Longer than SQLite's own patience of 20 s in the slow case."""
     job_id, short = site.submit(**GPU, **ENDLESS), site.submit(**GPU, num_steps=400)
-    site.wait_running(job_id), site.wait_running(short)
+    attempt = site.wait_running(job_id)["attempts"][-1]["id"]
+    site.wait_running(short)
     supervisor = site.supervisor_of(job_id)
-    events = site.pitwall.var / "attempts" / supervisor.cmdline()[-1] / "events.jsonl"
+    events = site.pitwall.var / "attempts" / str(attempt) / "events.jsonl"
     before = last_step(site, job_id)
     with database_away(site):
         size_bytes = events.stat().st_size

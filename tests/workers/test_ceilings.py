@@ -128,8 +128,8 @@ def test_a_job_that_comes_ends_the_measurement_and_is_claimed_at_once(
     worker, host = make_worker(), Host()
     host.worker_id = worker.pk
     (runs.parent / "slow").touch()
-    monkeypatch.setattr("workers.host.start_supervisor", lambda attempt: attempt)
-    measuring = threading.Thread(target=host._measure_ceilings)
+    monkeypatch.setattr("workers.host.start_supervisor", lambda attempt, _spare: attempt)
+    measuring = threading.Thread(target=host._use_idle_time)
     measuring.start()
     wait_for(lambda: num_runs(runs) == 1)
     make_job()

@@ -17,9 +17,11 @@ from jobs.timings import timings
 from tests.jobs.factories import make_job, start
 from workers import cleaning
 from workers.cleaning import Cleaner
-from workers.identity import ATTEMPT_VARIABLE, attempt_mark
+from workers.identity import TREE_VARIABLE
 
 pytestmark = pytest.mark.django_db
+
+NOBODY = 2**22 + 1  # no process has so high an id
 
 
 @pytest.fixture
@@ -31,9 +33,9 @@ def attempt() -> Attempt:
 def start_process() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(mark: str, *words: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-c", "import time; time.sleep(600)", *words]
-        started.append(subprocess.Popen(command, env=os.environ | {ATTEMPT_VARIABLE: mark}))
+    def start(tree_tag: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-c", "import time; time.sleep(600)"]
+        started.append(subprocess.Popen(command, env=os.environ | {TREE_VARIABLE: tree_tag}))
         return started[-1]
 
     yield start
@@ -57,18 +59,19 @@ def clean_until(attempt: Attempt, cleaner: Cleaner, is_over: Callable[[], bool])
 def test_what_a_dead_supervisor_left_is_ended_before_its_device_is_free(
     attempt: Attempt, start_process: Callable[..., subprocess.Popen[bytes]]
 ) -> None:
-    process = start_process(attempt_mark(attempt.pk))
-    record_supervisor(attempt, 2**22 + 1)
+    process = start_process("ours")
+    record_supervisor(attempt, NOBODY, "ours")
     clean_until(attempt, Cleaner(), lambda: not is_leased(attempt))
     assert process.poll() is not None
     attempt.refresh_from_db()
     assert (attempt.outcome, attempt.error["message"]) == (Outcome.LOST, "The supervisor of this attempt died.")
 
 
-def test_processes_of_another_installation_are_left_alone(
+def test_processes_of_another_supervisor_are_left_alone(
     attempt: Attempt, start_process: Callable[..., subprocess.Popen[bytes]]
 ) -> None:
-    process = start_process(f"another-host/{attempt.pk}")
+    process = start_process("another's")
+    record_supervisor(attempt, NOBODY, "ours")
     lose_attempt(attempt, "silent", release_devices=False)
     clean_until(attempt, Cleaner(), lambda: not is_leased(attempt))
     assert process.poll() is None
@@ -78,8 +81,8 @@ def test_a_supervisor_that_only_stands_still_keeps_its_processes_and_its_device(
     attempt: Attempt, start_process: Callable[..., subprocess.Popen[bytes]]
 ) -> None:
     """It ends its tree itself when it goes on and finds that the job is another's."""
-    supervisor = start_process(attempt_mark(attempt.pk), "workers.supervisor", str(attempt.pk))
-    record_supervisor(attempt, supervisor.pid)
+    supervisor = start_process("ours")
+    record_supervisor(attempt, supervisor.pid, "ours")
     psutil.Process(supervisor.pid).suspend()
     lose_attempt(attempt, "silent", release_devices=False)
     cleaner = Cleaner()
@@ -99,7 +102,8 @@ def test_a_device_that_does_not_get_clean_goes_into_quarantine(
     monkeypatch.setattr(cleaning, "kill", lambda processes: None)
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    process = start_process(attempt_mark(attempt.pk))
+    process = start_process("ours")
+    record_supervisor(attempt, NOBODY, "ours")
     lose_attempt(attempt, "silent", release_devices=False)
     cleaner = Cleaner()
     cleaner.clean(attempt.worker_id or 0)

@@ -1,4 +1,6 @@
-"""Command line: `run`, `estimate`, `describe` and `compare`; `rank` is what torchrun starts for each process of a run.
+"""Command line: `run`, `estimate`, `describe` and `compare`.
+
+`spare` waits for a run with everything imported; `rank` is what torchrun starts for each process of one.
 
 Each command imports its room only after this process is tied to its parent: what a dead parent left behind must not
 spend seconds on imports first.
@@ -10,6 +12,7 @@ import resource
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from jobs.contract.errors import PitwallError
@@ -28,11 +31,11 @@ def main() -> int:
         death.die_with_launcher()
         return _rank(arguments)
     death.die_with_supervisor()
-    commands = {"run": _run, "estimate": _estimate, "describe": _describe, "compare": _compare}
+    commands = {"run": _run, "estimate": _estimate, "describe": _describe, "compare": _compare, "spare": _spare}
     return commands[arguments.command](arguments)
 
 
-def _parse_arguments() -> argparse.Namespace:
+def _parse_arguments(command_line: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m workers.engine", description="Pitwall's training engine")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="train as a spec says and report events as JSON lines")
@@ -58,9 +61,10 @@ def _parse_arguments() -> argparse.Namespace:
     compare.add_argument("other", type=Path, metavar="B")
     describe = commands.add_parser("describe", help="print models, data sets, options, devices and rules as JSON")
     describe.add_argument("--ceilings", action="store_true", help="measure each device's matmul and copy rates too")
+    commands.add_parser("spare", help="wait for a run on standard input (a supervisor starts it)")
     rank = commands.add_parser("rank", help="one process of a distributed run (torchrun starts it)")
     rank.add_argument("folder", type=Path)
-    return parser.parse_args()
+    return parser.parse_args(command_line)
 
 
 def _memory_limit(text: str) -> int:
@@ -77,7 +81,7 @@ def _endpoint(text: str) -> str:
     return text
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace, started_s: float = STARTED_S, *, is_warm: bool = False) -> int:
     if arguments.memory_limit_bytes is not None:
         resource.setrlimit(resource.RLIMIT_AS, (arguments.memory_limit_bytes, arguments.memory_limit_bytes))
     from workers.engine.attempt import run_attempt
@@ -86,7 +90,34 @@ def _run(arguments: argparse.Namespace) -> int:
 
     files = RunFiles(artifacts=_absolute(arguments.artifacts), resume=_absolute(arguments.resume))
     node = Node(rank=arguments.node_rank, rendezvous=arguments.rendezvous, run_id=arguments.rendezvous_id)
-    return run_attempt(arguments.spec, arguments.events, STARTED_S, files, node)
+    return run_attempt(arguments.spec, arguments.events, started_s, files, node, is_warm=is_warm)
+
+
+def _spare(_arguments: argparse.Namespace) -> int:
+    from workers.engine import spare
+
+    spare.warm_up()
+    code = spare.Code.imported()
+    assignment = spare.wait_for_assignment()
+    if assignment is None:
+        return 0
+    started_s = time.perf_counter()
+    spare.take_on(assignment)
+    arguments = _parse_arguments(assignment.arguments)
+    if spare.has_touched_gpus() or not code.is_current or _must_start_cold(arguments.spec):
+        spare.start_cold(assignment.arguments)
+    spare.forget_peaks()
+    return _run(arguments, started_s, is_warm=True)
+
+
+def _must_start_cold(spec_path: Path) -> bool:
+    from workers.engine.attempt import read_spec
+    from workers.engine.environment import can_start_warm
+
+    try:
+        return not can_start_warm(read_spec(spec_path))
+    except PitwallError:
+        return False  # the run itself says what is wrong
 
 
 def _absolute(path: Path | None) -> Path | None:

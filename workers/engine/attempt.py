@@ -29,13 +29,19 @@ def run_attempt(
     started_s: float,
     files: RunFiles,
     node: Node = Node(),  # noqa: B008 - frozen
+    *,
+    is_warm: bool = False,
 ) -> int:
-    """Run the spec in a file, report on `events_path` or standard output, and return the exit code."""
+    """Run the spec in a file, report on `events_path` or standard output, and return the exit code.
+
+    `is_warm` says that this process had all its imports done before the run was known.
+    """
     try:
         report = _open_report(events_path)
     except OutputUnusable as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
+    report.summary.started_warm = is_warm
     _listen_to_signals()
     try:
         report.spec = spec = read_spec(spec_path)

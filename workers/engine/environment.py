@@ -22,6 +22,14 @@ def environment_of(spec: TrainSpec) -> dict[str, str]:
     return variables
 
 
+def can_start_warm(spec: TrainSpec) -> bool:
+    """Whether all variables that the spec needs can still be set once torch is imported, but CUDA has not started.
+
+    The allocator's come too late then, and ranks are processes of their own in any case.
+    """
+    return not (spec.expandable_segments or spec.uses_ranks)
+
+
 def compile_cache() -> Path:
     """One folder for all jobs of a user, so that a second job starts from what the first has compiled."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pitwall" / "inductor"

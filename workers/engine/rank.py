@@ -32,6 +32,7 @@ def run_rank(folder: Path, started_s: float) -> None:
     """Train as the spec in `folder` says; rank 0 reports on the pipe there, and a failure leaves a file there."""
     rank = int(os.environ["RANK"])
     report = Report(EventStream.on_file(folder / EVENTS_PIPE) if rank == 0 else None)
+    report.summary.started_warm = False  # what torchrun starts has everything before it
     report.enter("importing")
     report.spec = spec = parse_spec((folder / SPEC_FILE).read_bytes())
     from torch.distributed.elastic.multiprocessing.errors import record  # after the event: importing torch takes long
