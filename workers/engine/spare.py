@@ -8,6 +8,7 @@ import ctypes
 import gc
 import os
 import sys
+import sysconfig
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,16 +100,21 @@ def _target(link: Path) -> str:
 
 @dataclass(frozen=True)
 class Code:
-    """The files that modules were imported from and the folders where packages are, each with when it changed last."""
+    """The folders where packages are and the modules' files outside of them, each with when it changed last.
+
+    Whatever is installed or removed changes its folder, so that the thousands of files in there need no look.
+    """
 
     changed_ns: dict[str, int | None]
 
     @classmethod
     def imported(cls) -> "Code":
         """As it is on disk now."""
-        files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+        installed = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+        files = {getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}
+        own = {file for file in files if file and not file.startswith(installed)}
         # The first folder is the one that this process was started in; anything may be written there.
-        return cls({path: _changed_ns(path) for path in {*files, *sys.path[1:]} if path})
+        return cls({path: _changed_ns(path) for path in {*own, *sys.path[1:]}})
 
     @property
     def is_current(self) -> bool:
@@ -118,6 +124,6 @@ class Code:
 
 def _changed_ns(path: str) -> int | None:
     try:
-        return os.stat(path).st_mtime_ns  # noqa: PTH116 thousands of them, and a Path costs more than the call
+        return Path(path).stat().st_mtime_ns
     except OSError:
         return None
