@@ -34,7 +34,7 @@ class Environment(BaseSettings):
     keep_points_days: int = Field(
         0, ge=0, description="Drop single points of runs that ended so many days ago, keep levels; 0 keeps all"
     )
-    spares: int = Field(1, ge=0, description="Processes kept warm, with some 500 MB each, so that a job starts at once")
+    spares: int = Field(1, ge=0, description="Processes kept warm, with some 400 MB each, so that a job starts at once")
     behind_proxy: bool = Field(False, description="Trust X-Forwarded-Proto from a proxy that ends TLS")
 
     @model_validator(mode="after")
