@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('jobs', '0011_run_list'),
+        ('jobs', '0012_studies'),
     ]
 
     operations = [
