@@ -7,12 +7,13 @@ where a value is not finite, the result is NaN, so that the line still breaks th
 
 from collections.abc import Callable
 from enum import StrEnum
+from functools import lru_cache
 
 import numpy as np
 
 from jobs.curves import Floats
 
-_BLOCK = 256  # points that the exponential filter takes at once
+_BLOCK = 64  # points that the exponential filter takes at once
 _REACH = 4  # standard deviations of a Gaussian that count
 
 
@@ -43,6 +44,8 @@ def smooth(values: Floats, how: Smoothing, amount: float) -> Floats:
         return values
     finite = np.isfinite(values)
     filtered = _FILTERS[how](np.where(finite, values, 0.0), amount)
+    if how is Smoothing.EXPONENTIAL and finite.all():  # then the weights have a closed form
+        return filtered / (1 - amount ** np.arange(1, len(values) + 1))
     weights = _FILTERS[how](finite.astype(np.float64), amount)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(finite, filtered / weights, np.nan)
@@ -51,14 +54,20 @@ def smooth(values: Floats, how: Smoothing, amount: float) -> Floats:
 def _exponential(values: Floats, weight: float) -> Floats:
     """s[i] = weight * s[i-1] + (1 - weight) * v[i] from s = 0; blocks as products with a triangle of powers."""
     powers = weight ** np.arange(_BLOCK + 1)
-    steps = np.arange(_BLOCK)
-    triangle = np.where(steps[:, None] <= steps, (1 - weight) * powers[np.abs(steps - steps[:, None])], 0.0)
     padded = np.zeros(-(-len(values) // _BLOCK) * _BLOCK)
     padded[: len(values)] = values
-    blocks = padded.reshape(-1, _BLOCK) @ triangle
+    blocks = padded.reshape(-1, _BLOCK) @ _triangle(weight)
     for block, before in zip(blocks[1:], blocks, strict=False):
         block += before[-1] * powers[1:]
     return blocks.reshape(-1)[: len(values)]
+
+
+@lru_cache(maxsize=16)
+def _triangle(weight: float) -> Floats:
+    """What each value of a block adds to each sum of the same block."""
+    steps = np.arange(_BLOCK)
+    distances = np.maximum(steps - steps[:, None], 0)
+    return np.asarray(np.where(steps[:, None] <= steps, (1 - weight) * weight**distances, 0.0))
 
 
 def _gaussian(values: Floats, sigma: float) -> Floats:
