@@ -27,7 +27,7 @@ def step_figure(steps: Sequence[StepParts]) -> Figure:
     )
     shape["legend"] |= {"y": 1.02, "yanchor": "bottom", "traceorder": "normal"}
     shape["yaxis"] |= {"tickvals": list(range(len(steps))), "ticktext": labels, "autorange": "reversed"}
-    shape["height"] = 120 + 34 * max(2, len(steps))
+    shape["height"] = 120 + (34 if len(steps) <= 12 else 20) * max(2, len(steps))
     return {"data": [_part(name, steps) for name in names], "layout": shape}
 
 

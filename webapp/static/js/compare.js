@@ -1,7 +1,7 @@
 // The comparison: all that is chosen stands in the address. Curves are fetched for the range that is seen, anew on zoom
 // and while a run lives; what the reader zoomed to is never reset by either.
 
-import { draw, inSeriesColours } from "./charts.js";
+import { draw, inSeriesColours, token } from "./charts.js";
 import "./chart_files.js";
 import { significant } from "./format.js";
 
@@ -156,7 +156,7 @@ function drawOne(box, figure, place) {
     ...figure.layout,
     uirevision: [choice("x"), isLog.x, isLog.y].join(),
     ownMargin: { t: 12, r: 12 },
-    xaxis: { ...figure.layout.xaxis, ...asAxis(range, isLog.x, isDate), ...(figure.layout.hovermode === "x" && SPIKE) },
+    xaxis: { ...figure.layout.xaxis, ...asAxis(range, isLog.x, isDate), ...(figure.layout.hovermode === "x" && { ...SPIKE, spikecolor: token("ink-3") }) },
     yaxis: { ...figure.layout.yaxis, ...asAxis(heights[place], isLog.y, false) },
   };
   const data = inSeriesColours(figure.data).map((trace) => ({ ...trace, visible: !hidden.has(trace.name) }));
