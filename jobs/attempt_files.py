@@ -1,6 +1,9 @@
 """The files of one attempt, under `var/attempts/<id>/`; its other nodes have a folder each in there."""
 
+import os
+import stat
 from pathlib import Path
+from typing import BinaryIO
 
 from django.conf import settings
 
@@ -45,3 +48,18 @@ def tail(path: Path, max_bytes: int = 4000) -> str:
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - max_bytes))
         return file.read().decode(errors="replace")
+
+
+def open_inside(root: Path, relative: str) -> BinaryIO | None:
+    """A regular file below `root` by its relative path; None where there is none, or only through a link."""
+    path = root / relative
+    try:
+        if path.resolve() != root.resolve() / relative or not path.resolve().is_relative_to(root.resolve()):
+            return None
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except (OSError, ValueError):
+        return None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        return None
+    return os.fdopen(descriptor, "rb")

@@ -1,5 +1,7 @@
 """One job: what was asked, what happens, what came out."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +26,7 @@ from jobs.models import Attempt, Job, Queue
 from jobs.selectors.audit import history_of
 from jobs.selectors.curves import CurveView, flushes_told, new_chunks, read_all_series, wall_before
 from jobs.selectors.jobs import may_change
+from jobs.selectors.operators import read_operators
 from jobs.selectors.starts import turn_of
 from jobs.selectors.values import known_spec
 from jobs.selectors.waiting import waiting_for
@@ -86,6 +89,15 @@ class Measurement:
     value: Any
 
 
+@dataclass(frozen=True)
+class AttemptFigure:
+    """One figure of several attempts, the newest first."""
+
+    name: str
+    label: str
+    values: list[Any]
+
+
 @require_GET
 def job_detail(request: HttpRequest, pk: int) -> HttpResponse:
     """The page of a job."""
@@ -101,11 +113,12 @@ def job_parts(request: HttpRequest, pk: int) -> HttpResponse:
 def _context(request: HttpRequest, job: Job) -> dict[str, Any]:
     attempt = job.last_attempt
     measured = attempt.measured if attempt else Summary()
+    attempts = list(job.attempts.select_related("worker").prefetch_related("nodes__worker").order_by("-number"))
     return {
         "job": job,
         "attempt": attempt,
         "can_write_tensorboard": can_write_tensorboard(),
-        "attempts": list(job.attempts.select_related("worker").prefetch_related("nodes__worker").order_by("-number")),
+        "attempts": attempts,
         "tiles": _tiles(measured, has_ended=job.has_ended),
         "measurements": _measurements(measured),
         "spec_rows": _spec_rows(job),
@@ -115,12 +128,36 @@ def _context(request: HttpRequest, job: Job) -> dict[str, Any]:
         "total_steps": total_steps(job),
         "global_batch": TrainSpec.model_validate(known_spec(job)).global_batch_size,
         "phase_text": _phase_text(attempt),
+        "operators": read_operators(attempt),
+        "beside": _attempts_beside(attempts),
+        "reproduction": _reproduction(job),
+        "tags": [tag.name for tag in job.tags.all()],
         "history": history_of(job),
         "may_change": may_change(person(request), job),
         "act_queues": Queue.objects.all(),
         "cancel_form": ReasonForm(),
         "version": list_version(read_open_jobs(), team_ids(person(request))),
     }
+
+
+def _attempts_beside(attempts: Sequence[Attempt]) -> list[AttemptFigure]:
+    """What several attempts measured, a row per figure; nothing to hold against each other where only one did."""
+    summaries = [attempt.measured for attempt in attempts]
+    if sum(summary != Summary() for summary in summaries) < 2:
+        return []
+    rows = [
+        AttemptFigure(row.name, row.label, [getattr(summary, row.name) for summary in summaries])
+        for row in _labelled(Summary(), tuple(Summary.model_fields))
+    ]
+    return [row for row in rows if any(value is not None for value in row.values)]
+
+
+def _reproduction(job: Job) -> str:
+    """Shell commands that make the same run without the web application."""
+    spec = {name: value for name, value in known_spec(job).items() if name in TrainSpec.model_fields}
+    files = " --artifacts artifacts" if spec.get("checkpoint_every_steps") or spec.get("profile_steps") else ""
+    text = json.dumps(spec, indent=2, ensure_ascii=False)
+    return f"cat > spec.json <<'END'\n{text}\nEND\npython -m workers.engine run spec.json{files}\n"
 
 
 def _phase_text(attempt: Attempt | None) -> str:

@@ -1,7 +1,6 @@
 import pytest
 
-from jobs.attempt_files import AttemptFiles
-from jobs.views.artifacts import open_inside
+from jobs.attempt_files import AttemptFiles, open_inside
 from tests.jobs.factories import make_ended_job, make_team, make_user
 
 pytestmark = pytest.mark.django_db

@@ -179,6 +179,30 @@ const follow = document.getElementById("log-follow");
 let read = { attempt: "", offset: 0 };
 let isReading = false;
 
+// With something to look for, only the lines that have it; what arrives later is held to the same.
+let logText = "";
+const search = document.getElementById("log-search");
+
+function showLog(added = "") {
+  const words = search.value.trim().toLowerCase();
+  const found = document.getElementById("log-found");
+  found.textContent = "";
+  if (!words) {
+    if (added && log.textContent + added === logText) log.append(added);
+    else if (log.textContent !== logText) log.textContent = logText;
+    return;
+  }
+  const lines = logText.split("\n").filter(Boolean);
+  const hits = lines.filter((line) => line.toLowerCase().includes(words));
+  log.textContent = hits.join("\n");
+  found.textContent = search.dataset.found.replace("{n}", hits.length).replace("{all}", lines.length);
+}
+
+search.addEventListener("input", () => {
+  showLog();
+  if (follow.checked) log.scrollTop = log.scrollHeight;
+});
+
 async function readLog() {
   if (isReading || document.hidden) return;
   isReading = true;
@@ -186,8 +210,9 @@ async function readLog() {
   const answer = await fetch(log.dataset.url + query, { headers: { Accept: "application/json" } }).catch(() => null);
   if (answer?.ok) {
     const part = await answer.json();
-    if (part.attempt !== read.attempt || part.is_cut) log.textContent = "";
-    if (part.text) log.append(part.text);
+    if (part.attempt !== read.attempt || part.is_cut) logText = "";
+    logText += part.text;
+    showLog(part.text);
     document.getElementById("log-cut").hidden = !part.is_cut;
     read = { attempt: part.attempt ?? "", offset: part.offset };
     if (follow.checked && part.text) log.scrollTop = log.scrollHeight;
