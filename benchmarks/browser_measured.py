@@ -43,13 +43,12 @@ def browser(num_curves: int, num_points: int, num_loads: int) -> dict[str, Any]:
     """Loads of the comparison of so many runs, reached by a click on a link, and one long pan."""
     owner, worker = make_user(team=make_team(), is_staff=True), make_worker()
     ids = [_ended_job(owner, worker, seed, num_points) for seed in range(num_curves)]
+    session = cookie_of(owner)  # before playwright, whose event loop Django would not be asked in
     with web_process() as (_web, port), sync_playwright() as play:
         chromium = play.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         context = chromium.new_context(viewport={"width": 1440, "height": 900})
         address = f"http://127.0.0.1:{port}"
-        context.add_cookies(
-            [{"name": name, "value": value, "url": address} for name, value in cookie_of(owner).items()]
-        )
+        context.add_cookies([{"name": name, "value": value, "url": address} for name, value in session.items()])
         page = context.new_page()
         compare = f"{address}/compare/?jobs={','.join(map(str, ids))}"
         drawn_s = [_load_s(page, address, compare, num_curves) for _number in range(num_loads)]
