@@ -15,7 +15,7 @@ import django
 
 from tests.system.postgres import NOT_THERE, PostgresServer, find_programs
 
-TIME_SCALE = 0.05  # heartbeat 0.5 s, lease 3 s, relay 0.5 s
+TIME_SCALE = 0.1  # heartbeat 1 s, lease 6 s, relay 1 s: a supervisor starts within it, however busy the machine
 
 
 def main() -> int:

@@ -75,7 +75,11 @@ class Pitwall:
             text=True,
             start_new_session=True,
         )
-        wait_until(self.is_well, 90, "a healthy installation")
+        try:
+            wait_until(self.is_well, 180, "a healthy installation")
+        except BaseException:
+            self.stop()
+            raise
         if "Authorization" not in self.client.headers:
             token = self.manage("create_token", "admin").stdout.strip()
             self.client.headers["Authorization"] = f"Bearer {token}"
