@@ -14,7 +14,7 @@ def chaos(*arguments: str, timeout_s: float = 400) -> subprocess.CompletedProces
     return subprocess.run(command, cwd=PROJECT_ROOT, env=os.environ, capture_output=True, text=True, timeout=timeout_s)
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def test_every_job_of_a_short_seed_ends_once(database: str, request: pytest.FixtureRequest) -> None:
     if database == "postgresql":
         request.getfixturevalue("postgres_programs")

@@ -28,6 +28,7 @@ NOT_ON_A_CPU_MLP = {
     "phase_communication_exposed_ms",
     "phase_host_to_device_ms",
     "tokens_per_s",
+    "started_warm",  # told of a process, and this run has none of its own
 }
 
 

@@ -8,19 +8,23 @@ import pytest
 from django.test import Client
 
 from jobs.api import api as pitwall_api
-from jobs.models import Job, SavedView, Team, User
+from jobs.contract.plan import StudyPlan
+from jobs.models import Job, SavedView, Study, Team, User
 from jobs.services.saved_views import save_view
+from jobs.services.studies import create_study
 from jobs.services.tokens import create_token, revoke_token
 from tests.jobs.conftest import client_of
-from tests.jobs.factories import make_ended_job, make_job, make_user
+from tests.jobs.factories import make_ended_job, make_job, make_queue, make_user
 
 SPEC = json.dumps({"num_steps": 5})
+PLAN = {"base": {"num_steps": 5}, "axes": [{"field": "num_threads", "values": [1]}], "num_repeats": 1}
 
 
 # What has to stand in a body, by the end of the path; a POST that is not here takes an empty one.
 BODIES = {
     "/jobs": SPEC,
     "/estimates": SPEC,
+    "/studies": json.dumps(PLAN),
     "/views": '{"name": "Mine"}',
     "/pause": '{"reason": "maintenance"}',
     "/quarantine": '{"reason": "maintenance"}',
@@ -42,8 +46,11 @@ def is_for_staff(method: str, path: str) -> bool:
     return "For staff." in schema_paths()[path][method]["description"]
 
 
-def target_of(path: str, owner: User) -> Job | SavedView:
-    """What the operation is about: a job that is in the state for it, or a view."""
+def target_of(path: str, owner: User) -> Job | SavedView | Study:
+    """What the operation is about: a job that is in the state for it, a view or a study."""
+    if "{study_id}" in path:
+        asked = {"owner": owner, "team": owner.teams.get(), "queue": make_queue()}
+        return create_study(plan=StudyPlan.model_validate(PLAN), **asked)
     if "{view_id}" in path:
         return save_view(owner, owner.teams.get(), "Mine", "")
     return make_ended_job(owner) if path.endswith("/requeue") else make_job(owner)
@@ -53,6 +60,7 @@ def call(client: Client, method: str, path: str, target_id: int = 1) -> Any:
     places = {
         "{job_id}": str(target_id),
         "{view_id}": str(target_id),
+        "{study_id}": str(target_id),
         "{series}": "train_loss",
         "{name}": "default",
         "{worker_id}": "1",
@@ -121,12 +129,15 @@ def test_a_token_gets_in_everywhere(method: str, path: str, api: Client, alice: 
 
 
 def test_what_changes_the_fleet_is_for_staff() -> None:
-    changing = {(method, path) for method, path in OPERATIONS if method != "get" and not re.search("job_id|view", path)}
+    changing = {
+        (method, path) for method, path in OPERATIONS if method != "get" and not re.search("job_id|view|study_id", path)
+    }
     assert {path for method, path in changing if not is_for_staff(method, path)} == {
         "/api/v1/jobs",
         "/api/v1/jobs/bulk",
         "/api/v1/check",
         "/api/v1/estimates",
+        "/api/v1/studies",
     }
 
 
