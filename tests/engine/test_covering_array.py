@@ -208,10 +208,11 @@ def test_some_compiled_cases_run_to_their_end():
 
 @pytest.mark.slow
 def test_every_compiled_case_runs_to_its_end():
-    for case in cases():
-        if is_compiled(case):
-            torch._dynamo.reset()
-            end_of(case)
+    ends = []
+    for case in filter(is_compiled, cases()):
+        torch._dynamo.reset()
+        ends.append(end_of(case))
+    assert sum(end is not None for end in ends) > len(ends) / 3
 
 
 def on_two_ranks():
