@@ -80,7 +80,7 @@ def submit(request: HttpRequest, spec: TrainSpec, query: ninja.Query[SubmitQuery
     """Queue a job. The body is the spec itself; nothing is queued where any field is refused."""
     user = asker(request)
     queue, team = choose_queue(query.queue), choose_team(user, query.team)
-    job = submit_job(owner=user, team=team, queue=queue, spec=spec, name=query.name, tags=_tags(query.tags))
+    job = submit_job(owner=user, team=team, queue=queue, spec=spec, name=query.name, tags=read_tags(query.tags))
     return Status(201, JobOut.of(job))
 
 
@@ -104,7 +104,8 @@ def get_job(request: HttpRequest, job_id: int) -> JobOut:
     return JobOut.of(visible_job(request, job_id))
 
 
-def _tags(text: str) -> list[str]:
+def read_tags(text: str) -> list[str]:
+    """Tags separated by commas; refused at their field where one cannot be a tag."""
     try:
         return clean_tags(split_tags(text))
     except NotPossible as error:

@@ -11,7 +11,7 @@ from ninja import Router, Schema, Status
 from jobs.api.auth import asker
 from jobs.api.choices import choose_queue, choose_team
 from jobs.api.errors import ErrorsOut
-from jobs.api.jobs import SubmitQuery
+from jobs.api.jobs import SubmitQuery, read_tags
 from jobs.contract.plan import StudyPlan
 from jobs.equal_loss import LossComparison
 from jobs.models import Study
@@ -140,7 +140,7 @@ def submit_study(request: HttpRequest, plan: StudyPlan, query: ninja.Query[Submi
     """Queue all runs of a plan; configurations that the rules refuse are left out and told."""
     user = asker(request)
     queue, team = choose_queue(query.queue), choose_team(user, query.team)
-    study = create_study(owner=user, team=team, queue=queue, plan=plan, name=query.name)
+    study = create_study(owner=user, team=team, queue=queue, plan=plan, name=query.name, tags=read_tags(query.tags))
     return Status(201, StudyOut.of(view_study(study)))
 
 

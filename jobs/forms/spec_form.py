@@ -121,6 +121,11 @@ class SpecForm(forms.Form):
         return self.verdict.spec
 
     @property
+    def asks_for(self) -> str:
+        """All that a valid form asks to be run, as text."""
+        return self.spec.model_dump_json()
+
+    @property
     def sections(self) -> list[Section]:
         """The visible fields of the spec by group."""
         groups: dict[str, list[BoundField]] = {}

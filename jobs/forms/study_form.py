@@ -53,6 +53,17 @@ class StudyForm(SpecForm):
         self.plan: StudyPlan | None = None
 
     @property
+    def asks_for(self) -> str:
+        """The plan of a valid form, as text."""
+        return self.study_plan.model_dump_json()
+
+    @property
+    def study_plan(self) -> StudyPlan:
+        """The plan of a valid form."""
+        assert self.plan is not None  # noqa: S101 only asked of a valid form
+        return self.plan
+
+    @property
     def axes(self) -> list[tuple[forms.BoundField, forms.BoundField]]:
         """The rows of what varies."""
         return [(self[f"axis_{number}"], self[f"values_{number}"]) for number in range(1, NUM_AXES + 1)]

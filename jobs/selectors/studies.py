@@ -15,6 +15,17 @@ from jobs.models import Attempt, Job, Study, User, Workload
 from jobs.selectors.jobs import teams_of
 from jobs.statistics import RatioInterval, Verdict, judge, ratio_interval
 
+# What no row shows, and what would cost most to read.
+_UNREAD = (
+    "summary",
+    "resolved_spec",
+    "versions",
+    "hardware",
+    "findings",
+    "artifacts",
+    "error",
+)
+
 Runs = Mapping[int, Attempt]  # those that succeeded in one piece, by their seed
 
 
@@ -91,7 +102,8 @@ def may_change_study(user: User, study: Study) -> bool:
 
 def view_study(study: Study) -> StudyView:
     """Everything that its page shows; three queries."""
-    jobs = list(Job.objects.filter(study=study).select_related("last_attempt").order_by("pk"))
+    found = Job.objects.filter(study=study).select_related("last_attempt").order_by("pk")
+    jobs = list(found.defer(*(f"last_attempt__{name}" for name in _UNREAD)))
     by_place: dict[int, list[Job]] = defaultdict(list)
     for job in jobs:
         by_place[job.study_place or 0].append(job)

@@ -15,9 +15,13 @@ from jobs.services.errors import SpecRefused
 from jobs.services.submit import submit_job
 
 
-def create_study(*, owner: User, team: Team, queue: Queue, plan: StudyPlan, name: str = "") -> Study:
-    """Queue all runs of a plan. Raises `InvalidSpec` where it cannot be read, and `SpecRefused` where its baseline, or
-    every configuration beside it, can run nowhere in the queue.
+def create_study(
+    *, owner: User, team: Team, queue: Queue, plan: StudyPlan, name: str = "", tags: Iterable[str] = ()
+) -> Study:
+    """Queue all runs of a plan, each with the tags.
+
+    Raises `InvalidSpec` where it cannot be read, and `SpecRefused` where its baseline, or every configuration beside
+    it, can run nowhere in the queue.
     """
     baseline, *others = expand(plan)
     allowed, left_out = _sort_out(others, queue)
@@ -32,7 +36,7 @@ def create_study(*, owner: User, team: Team, queue: Queue, plan: StudyPlan, name
     with transaction.atomic():
         study.full_clean()
         study.save()
-        _submit(study, [baseline, *allowed], plan.num_repeats)
+        _submit(study, [baseline, *allowed], plan.num_repeats, list(tags))
     return study
 
 
@@ -49,8 +53,14 @@ def _sort_out(
     return allowed, left_out
 
 
-def _submit(study: Study, configurations: list[Configuration], num_repeats: int) -> None:
-    about: dict[str, Any] = {"owner": study.owner, "team": study.team, "queue": study.queue, "study": study}
+def _submit(study: Study, configurations: list[Configuration], num_repeats: int, tags: list[str]) -> None:
+    about: dict[str, Any] = {
+        "tags": tags,
+        "owner": study.owner,
+        "team": study.team,
+        "queue": study.queue,
+        "study": study,
+    }
     for index, repeat in interleaved(len(configurations), num_repeats):
         configuration = configurations[index]
         name = f"{study.name} · {_title(configuration)} · {repeat + 1}"

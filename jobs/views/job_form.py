@@ -31,7 +31,7 @@ def job_new(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         form = SpecForm(request.POST, user=user)
         return _submit(request, form) if form.is_valid() else _render(request, form, status=422)
-    source = visible_job(request, int(request.GET["from"])) if request.GET.get("from", "").isdigit() else None
+    source = visible_job(request, int(request.GET["from"])) if request.GET.get("from", "").isdecimal() else None
     return _render(request, SpecForm(user=user, initial=_initial(user, source)), source=source)
 
 
@@ -58,6 +58,7 @@ def _submit(request: HttpRequest, form: SpecForm) -> HttpResponse:
             request,
             user,
             form,
+            Job,
             lambda: submit_job(
                 owner=user,
                 team=data["team"],

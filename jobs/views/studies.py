@@ -16,6 +16,7 @@ from jobs.contract.findings import Finding
 from jobs.contract.spec import TrainSpec
 from jobs.forms.spec_form import start_spec
 from jobs.forms.study_form import StudyForm
+from jobs.forms.submission import submit_once
 from jobs.forms.verdict import judge
 from jobs.live import list_version, read_open_jobs
 from jobs.messages import translate
@@ -61,21 +62,26 @@ def study_list(request: HttpRequest) -> HttpResponse:
 def study_new(request: HttpRequest) -> HttpResponse:
     """The form; what is wrong comes back at its field, with nothing lost."""
     if request.method != "POST":
-        source = visible_job(request, int(request.GET["from"])) if request.GET.get("from", "").isdigit() else None
+        source = visible_job(request, int(request.GET["from"])) if request.GET.get("from", "").isdecimal() else None
         return _render_form(request, StudyForm(user=person(request), initial=_initial(request, source)), source=source)
     form = StudyForm(request.POST, user=person(request))
-    if not form.is_valid() or form.plan is None:
-        return _render_form(request, form, status=422)
-    data = form.cleaned_data
+    return _submit(request, form) if form.is_valid() else _render_form(request, form, status=422)
+
+
+def _submit(request: HttpRequest, form: StudyForm) -> HttpResponse:
+    user, data = person(request), form.cleaned_data
+    about = {"owner": user, "team": data["team"], "queue": data["queue"], "tags": data["tags"]}
     try:
-        study = create_study(
-            owner=person(request), team=data["team"], queue=data["queue"], plan=form.plan, name=data["job_name"]
+        made, is_new = submit_once(
+            request, user, form, Study, lambda: create_study(plan=form.study_plan, name=data["job_name"], **about)
         )
     except SpecRefused as error:
         for finding in error.findings:
             form.add_error(finding.field if finding.field in form.fields else None, translate(finding))
         return _render_form(request, form, status=422)
-    return redirect("study", study.pk)
+    if not is_new:
+        messages.info(request, _("This form was sent twice; it made one study."))
+    return redirect("study", made.pk)
 
 
 def _initial(request: HttpRequest, source: Job | None) -> dict[str, Any]:

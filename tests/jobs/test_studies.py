@@ -123,8 +123,9 @@ def test_a_study_is_cancelled_as_one(alice: User, queue: Queue) -> None:
 
 def test_the_api_submits_shows_and_cancels(api: Client, alice: User, queue: Queue) -> None:
     asked = {"base": BASE, "axes": [{"field": "num_threads", "values": [1]}], "num_repeats": 2}
-    answer = api.post("/api/v1/studies", json.dumps(asked), content_type="application/json")
+    answer = api.post("/api/v1/studies?tags=night", json.dumps(asked), content_type="application/json")
     assert answer.status_code == 201
+    assert Job.objects.filter(tags__name="night").count() == 4
     study = answer.json()
     assert [(row["changes"], len(row["jobs"])) for row in study["rows"]] == [({}, 2), ({"num_threads": 1}, 2)]
     assert api.get(f"/api/v1/studies/{study['id']}").json()["num_runs"] == 4

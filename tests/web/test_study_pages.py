@@ -47,6 +47,19 @@ def test_what_is_wrong_stands_at_its_field_and_nothing_is_lost(
     assert not Job.objects.exists()
 
 
+def test_a_form_that_is_sent_twice_makes_one_study_and_other_axes_another(web: Client) -> None:
+    sent = fill_in(web, axis_1="optimizer", values_1="sgd", num_repeats=2)
+    first, second = (web.post("/studies/new/", sent) for _time in range(2))
+    assert first.url == second.url
+    assert Job.objects.count() == 4
+    assert web.post("/studies/new/", sent | {"values_1": "rmsprop"}).url != first.url
+
+
+def test_the_tags_of_the_form_are_on_every_run(web: Client) -> None:
+    web.post("/studies/new/", fill_in(web, axis_1="optimizer", values_1="sgd", num_repeats=2, tags="night"))
+    assert Job.objects.filter(tags__name="night").count() == 4
+
+
 def test_a_study_can_start_from_a_job(web: Client, job: Job) -> None:
     form = web.get(f"/studies/new/?from={job.pk}").context["form"]
     assert form["model"].value() == job.spec["model"]
