@@ -71,7 +71,10 @@ def test_only_owner_and_staff_cancel_a_study(web: Client, bob: User, alice: User
     other = Client()
     other.force_login(bob)
     assert other.post(f"/studies/{study.pk}/cancel/").status_code == 403
-    assert web.post(f"/studies/{study.pk}/cancel/", follow=True).status_code == 200
+    assert 'id="cancel-dialog"' in web.get(f"/studies/{study.pk}/").content.decode()
+    assert web.post(f"/studies/{study.pk}/cancel/", {"reason": "a typing error"}, follow=True).status_code == 200
+    assert set(Job.objects.values_list("cancel_reason", flat=True)) == {"a typing error"}
+    assert 'id="cancel-dialog"' not in web.get(f"/studies/{study.pk}/").content.decode()
     assert set(Job.objects.values_list("state", flat=True)) == {"cancelled"}
 
 
