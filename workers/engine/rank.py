@@ -1,6 +1,8 @@
 """One rank of a distributed run, in a process that torchrun started."""
 
+import atexit
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -28,8 +30,28 @@ class RankFailure(BaseModel):
     error: ErrorInfo
 
 
+class Leave:
+    """Ends a process that has `done` its work after its exit handlers, before Python takes itself apart.
+
+    FSDP2's mesh keeps the process group, and so Gloo's threads, to the very end. A thread that asks for Python's lock
+    while Python goes is ended by force, which C++ answers by aborting a rank whose work is done (seen in one of some
+    hundred runs). Exit handlers run last to first: to come last, this one stands before torch is imported.
+    """
+
+    def __init__(self) -> None:
+        self.done = False
+        atexit.register(self._leave)
+
+    def _leave(self) -> None:
+        if self.done:  # after a failure the exit code is Python's to say
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
+
+
 def run_rank(folder: Path, started_s: float) -> None:
     """Train as the spec in `folder` says; rank 0 reports on the pipe there, and a failure leaves a file there."""
+    leave = Leave()
     rank = int(os.environ["RANK"])
     report = Report(EventStream.on_file(folder / EVENTS_PIPE) if rank == 0 else None)
     report.summary.started_warm = False  # what torchrun starts has everything before it
@@ -38,6 +60,7 @@ def run_rank(folder: Path, started_s: float) -> None:
     from torch.distributed.elastic.multiprocessing.errors import record  # after the event: importing torch takes long
 
     record(_train)(spec, report, folder, started_s)
+    leave.done = True
 
 
 def _train(spec: TrainSpec, report: Report, folder: Path, started_s: float) -> None:
