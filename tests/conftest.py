@@ -9,6 +9,7 @@ import pytest
 from django.conf import settings
 from django.db import connections
 
+from tests.second_try import pytest_collection_modifyitems, pytest_sessionfinish, pytest_terminal_summary  # noqa: F401
 from tests.system.postgres import NOT_THERE, PostgresServer, find_programs
 
 # pytest-django has loaded the settings by now, and nothing has used them yet.
