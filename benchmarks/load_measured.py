@@ -1,7 +1,7 @@
 """One measurement on the database that the environment names; prints its result as a line of JSON.
 
-`python -m benchmarks.load_measured claims 10000 500`, `heartbeats 50 20`, `empty_jobs 1000`; `supervise ATTEMPT
-SECONDS` is what `heartbeats` starts 50 times.
+`python -m benchmarks.load_measured claims 10000 500`, `queue_page 10000 100`, `heartbeats 50 20`, `empty_jobs 1000`;
+`supervise ATTEMPT SECONDS` is what `heartbeats` starts 50 times.
 """
 
 import json
@@ -25,6 +25,7 @@ from celery import Celery
 from django.conf import settings
 from django.core.management import call_command
 from django.db import OperationalError
+from django.test import Client
 from django.utils import timezone
 
 from jobs.contract.states import Outcome
@@ -50,6 +51,22 @@ def claims(num_waiting: int, num_claims: int) -> dict[str, Any]:
         times_ms.append(1000 * (time.perf_counter() - began_s))
         assert attempt is not None
         finish_attempt(attempt, Outcome.SUCCEEDED)
+    return {"num_waiting": num_waiting} | _percentiles(times_ms)
+
+
+def queue_page(num_waiting: int, num_pages: int) -> dict[str, Any]:
+    """Milliseconds of a queue's page, from the address to the last byte, while so many jobs wait and one runs."""
+    worker = make_worker(num_gpus=1)
+    _queue_jobs(num_waiting, device="cuda")
+    assert claim_next(worker.pk) is not None
+    client = Client(headers={"Host": "localhost"})
+    client.force_login(make_user("staff", is_staff=True))
+    times_ms = []
+    for _number in range(num_pages):
+        began_s = time.perf_counter()
+        response = client.get("/fleet/queues/default/")
+        times_ms.append(1000 * (time.perf_counter() - began_s))
+        assert response.status_code == 200
     return {"num_waiting": num_waiting} | _percentiles(times_ms)
 
 
@@ -171,7 +188,7 @@ def _percentiles(times_ms: list[float]) -> dict[str, Any]:
 
 
 _MEASUREMENTS: dict[str, Callable[..., dict[str, Any]]] = {
-    function.__name__: function for function in (claims, heartbeats, supervise, empty_jobs)
+    function.__name__: function for function in (claims, queue_page, heartbeats, supervise, empty_jobs)
 }
 
 if __name__ == "__main__":
