@@ -9,7 +9,21 @@ from django.http import HttpRequest
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from jobs.models import ApiToken, Attempt, AuditEntry, Device, Job, Membership, Queue, Team, User, Worker
+from jobs.models import (
+    ApiToken,
+    Attempt,
+    AttemptNode,
+    AuditEntry,
+    Device,
+    Job,
+    Membership,
+    Queue,
+    Study,
+    Team,
+    User,
+    Worker,
+    Workload,
+)
 from jobs.services.queues import SETTINGS, change_queue
 
 admin.site.unregister(Group)  # rights come from teams and from being staff
@@ -91,6 +105,35 @@ class AttemptAdmin(ReadOnly):
     search_fields = ["job__id", "job__name"]
     list_select_related = ["job", "worker"]
     show_full_result_count = False
+
+
+@admin.register(AttemptNode)
+class AttemptNodeAdmin(ReadOnly):
+    """The other hosts of attempts on several nodes."""
+
+    list_display = ["attempt", "rank", "worker", "outcome", "joined_at", "ended_at"]
+    list_filter = ["outcome", "worker"]
+    search_fields = ["attempt__job__id", "attempt__job__name"]
+    list_select_related = ["attempt__job", "worker"]
+    show_full_result_count = False
+
+
+@admin.register(Study)
+class StudyAdmin(ReadOnly):
+    """Studies, as they were asked for."""
+
+    list_display = ["id", "name", "owner", "team", "queue", "created_at"]
+    list_filter = ["team", "queue"]
+    search_fields = ["id", "name", "owner__username"]
+    list_select_related = ["owner", "team", "queue"]
+
+
+@admin.register(Workload)
+class WorkloadAdmin(ReadOnly):
+    """The margins of equal loss."""
+
+    list_display = ["key", "loss_margin", "fixed_at"]
+    search_fields = ["key"]
 
 
 @admin.register(AuditEntry)

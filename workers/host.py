@@ -58,6 +58,7 @@ class Host:
         self._ceilings_due_at = 0.0
         self._spares = Spares(settings.ENVIRONMENT.spares)
         self._drop_at = 0.0
+        self._called_in_vain = False  # since the relay last called, no wake-up has reached this worker
 
     def start(self) -> None:
         """Register in the background, then keep the loops going until `stop`."""
@@ -71,6 +72,11 @@ class Host:
         if self.worker_id is not None:
             with contextlib.suppress(Error):  # then its silence says the same, a little later
                 workers.say_goodbye(self.worker_id)
+
+    def answer(self) -> subprocess.Popen[bytes] | None:
+        """What a wake-up asks for: `take_one`."""
+        self._called_in_vain = False
+        return self.take_one()
 
     def take_one(self) -> subprocess.Popen[bytes] | None:
         """Claim the next job and hand it to a supervisor; None where there is nothing to do here."""
@@ -157,8 +163,16 @@ class Host:
         return timings().heartbeat_s
 
     def _relay(self) -> float:
+        """Wake the queues that have claimable work; what still waits at the next round, unheard, is taken unasked.
+
+        Redis may be away for long, and consumers have been seen to fall silent after a reconnect.
+        """
         served = claimable_jobs().filter(queue__workers=self._known_worker_id())
-        for queue_name in set(served.order_by().values_list("queue__name", flat=True)[:1000]):
+        queue_names = set(served.order_by().values_list("queue__name", flat=True)[:1000])
+        while queue_names and self._called_in_vain and (supervisor := self.take_one()):
+            threading.Thread(target=self.observe, args=(supervisor,), daemon=True).start()
+        self._called_in_vain = bool(queue_names)
+        for queue_name in queue_names:
             wake.wake(queue_name)
         for node in nodes.called_nodes(self._known_worker_id()):
             nodes.call(node)

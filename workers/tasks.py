@@ -10,7 +10,7 @@ from workers.host import host
 @shared_task(name=WAKE_TASK, ignore_result=True)
 def wake_up(queue_name: str) -> int | None:
     """Take one job if there is one for this host; the supervisor's exit code, None where there was nothing to do."""
-    supervisor = host.take_one()
+    supervisor = host.answer()
     if supervisor is None:
         return None
     wake(queue_name)  # there may be more that fits

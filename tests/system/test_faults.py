@@ -159,6 +159,18 @@ def test_a_job_whose_wake_up_was_never_sent_runs_all_the_same(site: Site) -> Non
     site.pitwall.wait_for(job_id, "succeeded", timeout_s=30)
 
 
+def test_a_job_runs_all_the_same_where_no_wake_up_is_heard(site: Site) -> None:
+    """As after a consumer fell silent in a reconnect, or while Redis is away for long."""
+    app = Celery(broker=celery_url(recorded_url_path(site.pitwall.var).read_text()))
+    assert app.control.cancel_consumer("pitwall.default", reply=True, timeout=5)
+    try:
+        waiting = [site.submit(**GPU, **SHORT) for _number in range(3)]
+        for job_id in waiting:
+            site.pitwall.wait_for(job_id, "succeeded", timeout_s=60)
+    finally:
+        assert app.control.add_consumer("pitwall.default", reply=True, timeout=5)
+
+
 # ------------------------------------------------------ workers and supervisors
 
 

@@ -64,7 +64,8 @@ def test_staff_open_the_administration(boss: User, web: Client) -> None:
     boss.is_superuser = True
     boss.save()
     staff = browser_of(boss)
-    for path in ("/admin/", "/admin/jobs/job/", "/admin/jobs/queue/", "/admin/jobs/user/", "/admin/jobs/attempt/"):
+    names = ("job", "queue", "user", "attempt", "attemptnode", "study", "workload", "worker", "device")
+    for path in ("/admin/", *(f"/admin/jobs/{name}/" for name in names)):
         assert staff.get(path).status_code == 200, path
     assert web.get("/admin/", follow=True).status_code == 403
 
