@@ -175,18 +175,18 @@ def _read(jobs: QuerySet[Job]) -> Iterator[Job]:
 
 def _take(job: Job, shares: list[Share]) -> Attempt | None:
     """Make the job the first host's, or None where it was cancelled or moved since it was read."""
-    fence = job.fence + 1
     unchanged = Job.objects.filter(
         pk=job.pk, state=State.QUEUED, fence=job.fence, queue=job.queue_id, cancel_requested_at=None
     )
-    if unchanged.update(state=State.STARTING, fence=fence) != 1:
+    job.state, job.fence = State.STARTING, job.fence + 1
+    if unchanged.update(state=job.state, fence=job.fence) != 1:
         return None
     (worker, _own), *others = shares
     lease_expires_at = Now() + timedelta(seconds=timings().lease_s)
     attempt = Attempt.objects.create(
         job=job,
         number=job.attempts.count() + 1,
-        fence=fence,
+        fence=job.fence,
         worker=worker,
         claimed_at=Now(),
         heartbeat_at=Now(),
@@ -198,7 +198,9 @@ def _take(job: Job, shares: list[Share]) -> Attempt | None:
     leased = Device.objects.filter(pk__in=[device.pk for device in devices], attempt=None).update(attempt=attempt)
     if leased != len(devices):
         raise RuntimeError("a device was leased twice although its row is locked")
+    job.last_attempt = attempt
     Job.objects.filter(pk=job.pk).update(last_attempt=attempt)
     places = [f"{host} on {', '.join(f'{each.kind}:{each.index}' for each in some)}" for host, some in shares]
     logger.info("claimed by %s", "; ".join(places), extra=fields_of(attempt))
-    return Attempt.objects.select_related("job").get(pk=attempt.pk)
+    attempt.refresh_from_db(fields=["claimed_at", "heartbeat_at", "lease_expires_at"])  # by the database's clock
+    return attempt
