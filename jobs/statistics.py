@@ -63,6 +63,11 @@ class RatioInterval:
         """Whether no difference was shown."""
         return self.low <= 1 <= self.high
 
+    @property
+    def likely(self) -> tuple[float, float]:
+        """The ends of the 95 % interval."""
+        return self.ratio / (1 + self.half_width), self.ratio * (1 + self.half_width)
+
 
 def spread_of(values: Sequence[float], band: Band) -> Spread | None:
     """Mean and band over repeats; None where there are none. A band other than the range needs two of them."""

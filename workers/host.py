@@ -22,7 +22,7 @@ from jobs.contract.states import Outcome
 from jobs.logs import fields_of
 from jobs.models import Attempt, AttemptNode, Device
 from jobs.selectors.turns import claimable_jobs
-from jobs.services import finish, nodes, wake, workers
+from jobs.services import finish, nodes, study_repeats, wake, workers
 from jobs.services.claim import claim_next
 from jobs.timings import timings
 from workers.ceilings import CeilingWatch
@@ -176,6 +176,7 @@ class Host:
             wake.wake(queue_name)
         for node in nodes.called_nodes(self._known_worker_id()):
             nodes.call(node)
+        study_repeats.add_repeats()
         return timings().relay_s
 
     def _clean(self) -> float:

@@ -23,6 +23,7 @@ class AuditQuery(Query):
     """Which entries."""
 
     job: int | None = Field(None, ge=1, le=_MAX_ID, description="Only what was done to this job.")
+    study: int | None = Field(None, ge=1, le=_MAX_ID, description="Only what was done to this study as a whole.")
     queue: str | None = Field(None, max_length=50, description="Only what was done to this queue and its jobs.")
     worker: int | None = Field(None, ge=1, le=_MAX_ID, description="Only what was done to this worker and its devices.")
     actor: str | None = Field(None, max_length=150, description="Only what this person did.")
@@ -42,6 +43,7 @@ class AuditEntryOut(Schema):
     text: str
     reason: str
     job: int | None
+    study: int | None
     queue: str | None
     worker: int | None
     detail: dict[str, Any]
@@ -59,6 +61,7 @@ class AuditEntryOut(Schema):
             text=line.text,
             reason=entry.reason,
             job=entry.job_id,
+            study=entry.study_id,
             queue=entry.queue.name if entry.queue else None,
             worker=entry.worker_id,
             detail=entry.detail,
@@ -78,6 +81,7 @@ def audit(request: HttpRequest, query: ninja.Query[AuditQuery]) -> AuditPageOut:
     asked: AuditQuery = query
     wanted = {
         "job_id": asked.job,
+        "study_id": asked.study,
         "queue__name": asked.queue,
         "worker_id": asked.worker,
         "actor_name": asked.actor,

@@ -26,7 +26,7 @@ class Arrangement(StrEnum):
 
     GRID = "grid"  # every value of one with every value of the others
     ONE_AT_A_TIME = "one-at-a-time"  # each value by itself, all else as in the base
-    LIST = "list"  # as written down, configuration by configuration
+    LIST = "list"  # only what is written down, configuration by configuration
 
 
 class Axis(BaseModel):
@@ -39,7 +39,7 @@ class Axis(BaseModel):
 
 
 class StudyPlan(BaseModel):
-    """A study as it was asked for; `configurations` are what a list holds, each as the fields in which it differs."""
+    """A study as it was asked for; `configurations` come after what the axes make, each as the fields it changes."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -48,6 +48,22 @@ class StudyPlan(BaseModel):
     axes: list[Axis] = Field(default_factory=list, max_length=8)
     configurations: list[dict[str, Any]] = Field(default_factory=list, max_length=MOST_RUNS)
     num_repeats: int = Field(3, ge=1, le=MOST_REPEATS)
+    until_sure: bool = False  # repeats are added until every time is known within 2 %, no further than `MOST_REPEATS`
+
+    @property
+    def most_repeats(self) -> int:
+        """How many repeats it may come to."""
+        return MOST_REPEATS if self.until_sure else self.num_repeats
+
+
+class Extension(BaseModel):
+    """What a study shall have on top: so many repeats in all, further values or fields, further configurations."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    num_repeats: int | None = Field(None, ge=1, le=MOST_REPEATS)
+    axes: list[Axis] = Field(default_factory=list, max_length=8)
+    configurations: list[dict[str, Any]] = Field(default_factory=list, max_length=MOST_RUNS)
 
 
 @dataclass(frozen=True)
@@ -71,11 +87,41 @@ def expand(plan: StudyPlan) -> list[Configuration]:
     for asked in _all_changes(plan):
         spec = parse_spec(_length_of(plan.base, asked) | asked)
         found.setdefault(spec.model_dump_json(), spec)
-        if len(found) * plan.num_repeats > MOST_RUNS:
+        if len(found) * plan.most_repeats > MOST_RUNS:
             raise _refusal("axes", _("A study may have at most %(limit)s runs; this one has more."), limit=MOST_RUNS)
     if len(found) == 1:
         raise _refusal("axes", _("Nothing varies here: give a field at least one value that the base does not have."))
     return [Configuration(place, _real_changes(base, spec), spec) for place, spec in enumerate(found.values())]
+
+
+def extend(plan: StudyPlan, by: Extension) -> StudyPlan:
+    """The plan with what comes on top. Its configurations keep their places, new ones stand behind them.
+
+    Raises `InvalidSpec` as `expand` does, and where fewer repeats are asked for than the plan has.
+    """
+    num_repeats = plan.num_repeats if by.num_repeats is None else by.num_repeats
+    if num_repeats < plan.num_repeats:
+        message = _("The study has %(have)s repeats already; ask for at least as many.")
+        raise _refusal("num_repeats", message, have=plan.num_repeats)
+    known = [configuration.spec for configuration in expand(plan)]
+    wider = plan.model_copy(
+        update={
+            "arrangement": Arrangement.GRID if plan.arrangement is Arrangement.LIST else plan.arrangement,
+            "axes": by.axes if plan.arrangement is Arrangement.LIST else _merged(plan.axes, by.axes),
+            "configurations": [*plan.configurations, *by.configurations],
+            "num_repeats": num_repeats,
+        }
+    )
+    new = [one.changes for one in expand(wider) if one.spec not in known]
+    return plan.model_copy(update={"configurations": [*plan.configurations, *new], "num_repeats": num_repeats})
+
+
+def _merged(axes: list[Axis], more: list[Axis]) -> list[Axis]:
+    """Each field once, the values of both one after the other."""
+    values: dict[str, list[Any]] = {}
+    for axis in [*axes, *more]:
+        values.setdefault(axis.field, []).extend(axis.values)
+    return [Axis.model_construct(field=field, values=some) for field, some in values.items()]
 
 
 def interleaved(num_configurations: int, num_repeats: int) -> Iterator[tuple[int, int]]:
@@ -103,13 +149,12 @@ def _require_fields(plan: StudyPlan) -> None:
 
 
 def _all_changes(plan: StudyPlan) -> Iterator[dict[str, Any]]:
-    if plan.arrangement is Arrangement.LIST:
-        yield from plan.configurations
-    elif plan.arrangement is Arrangement.ONE_AT_A_TIME:
+    if plan.arrangement is Arrangement.ONE_AT_A_TIME:
         yield from ({axis.field: value} for axis in plan.axes for value in axis.values)
-    else:
+    elif plan.arrangement is Arrangement.GRID:
         names = [axis.field for axis in plan.axes]
         yield from (dict(zip(names, values, strict=True)) for values in product(*(axis.values for axis in plan.axes)))
+    yield from plan.configurations
 
 
 def _length_of(base: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:

@@ -135,6 +135,11 @@ class SpecForm(forms.Form):
         return [_section(key, fields) for key, fields in groups.items()]
 
     @property
+    def noted_fields(self) -> list[BoundField]:
+        """The fields beside which notes are renewed while the form is filled in."""
+        return self.visible_fields()
+
+    @property
     def hidden_spec_fields(self) -> list[BoundField]:
         """Options with only one value: sent, not shown."""
         return [self[name] for name in TrainSpec.model_fields if self.fields[name].widget.is_hidden]

@@ -3,36 +3,31 @@
 from typing import Any
 
 from django import forms
-from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from jobs.contract.errors import InvalidSpec
-from jobs.contract.options import metadata
-from jobs.contract.plan import MOST_REPEATS, Arrangement, Axis, Configuration, StudyPlan, expand
+from jobs.contract.plan import Arrangement, Configuration, StudyPlan, expand
 from jobs.contract.spec import TrainSpec
-from jobs.forms.annotations import choices_of, plain_type
-from jobs.forms.spec_form import GROUP_TITLES, SpecForm
-from jobs.messages import translate
-
-NUM_AXES = 4
+from jobs.forms.spec_form import SpecForm
+from jobs.forms.variation import VariationForm
 
 _ARRANGEMENTS = [
     (Arrangement.GRID.value, _("Grid: every value with every other")),
     (Arrangement.ONE_AT_A_TIME.value, _("One at a time: each value by itself")),
+    (Arrangement.LIST.value, _("List: only the configurations below, line by line")),
 ]
-_TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
-class StudyForm(SpecForm):
-    """A base spec with up to four fields that vary."""
+class StudyForm(VariationForm, SpecForm):
+    """A base spec and what varies about it."""
 
     arrangement = forms.ChoiceField(label=_("Arrangement"), choices=_ARRANGEMENTS)
-    num_repeats = forms.IntegerField(
-        label=_("Repeats"),
-        min_value=1,
-        max_value=MOST_REPEATS,
+    until_sure = forms.BooleanField(
+        label=_("Add repeats until sure"),
+        required=False,
+        widget=forms.CheckboxInput(attrs={"class": "check"}),
         help_text=_(
-            "Of each configuration, every one with a seed of its own. Verdicts need two; five make them sharp."
+            "Until the 95 % interval of every time reaches no further than 2 %; after 15 repeats it is too noisy here."
         ),
     )
 
@@ -40,17 +35,14 @@ class StudyForm(SpecForm):
         super().__init__(*args, **kwargs)
         self.fields["job_name"].label = _("Name")
         self.fields["job_name"].help_text = _("Empty names it after its model and data set.")
-        for number in range(1, NUM_AXES + 1):
-            self.fields[f"axis_{number}"] = forms.ChoiceField(
-                label=_("What varies"), choices=_axis_choices(), required=False
-            )
-            self.fields[f"values_{number}"] = forms.CharField(label=_("Values"), required=False, max_length=1000)
-        for name in ("arrangement", *(f"axis_{number}" for number in range(1, NUM_AXES + 1))):
-            self.fields[name].widget.attrs["class"] = "select"
-        for name in ("num_repeats", *(f"values_{number}" for number in range(1, NUM_AXES + 1))):
-            self.fields[name].widget.attrs["class"] = "input"
-        self.configurations: list[Configuration] = []
+        self.fields["arrangement"].widget.attrs["class"] = "select"
+        self.found: list[Configuration] = []
         self.plan: StudyPlan | None = None
+
+    @property
+    def noted_fields(self) -> list[forms.BoundField]:
+        """Those of the base; what is wrong with what varies stands in the preview until the form is sent."""
+        return [field for field in super().noted_fields if field.name in TrainSpec.model_fields]
 
     @property
     def asks_for(self) -> str:
@@ -63,11 +55,6 @@ class StudyForm(SpecForm):
         assert self.plan is not None  # noqa: S101 only asked of a valid form
         return self.plan
 
-    @property
-    def axes(self) -> list[tuple[forms.BoundField, forms.BoundField]]:
-        """The rows of what varies."""
-        return [(self[f"axis_{number}"], self[f"values_{number}"]) for number in range(1, NUM_AXES + 1)]
-
     def clean(self) -> dict[str, Any]:
         """The base's own refusals at their fields; what is wrong with an axis beside its values."""
         data = super().clean()
@@ -76,50 +63,13 @@ class StudyForm(SpecForm):
         self.plan = StudyPlan(
             base=self.spec.model_dump(mode="json"),
             arrangement=data["arrangement"],
-            axes=self._read_axes(),
+            axes=self.read_axes(),
+            configurations=self.read_configurations(),
             num_repeats=data["num_repeats"],
+            until_sure=data["until_sure"],
         )
         try:
-            self.configurations = expand(self.plan)
+            self.found = expand(self.plan)
         except InvalidSpec as error:
-            for finding in error.findings:
-                self.add_error(self._place_of(finding.field), translate(finding))
+            self.tell(error.findings)
         return data
-
-    def _read_axes(self) -> list[Axis]:
-        axes = []
-        for number in range(1, NUM_AXES + 1):
-            field, values = self.cleaned_data.get(f"axis_{number}"), self.cleaned_data.get(f"values_{number}", "")
-            parts = [part.strip() for part in values.split(",") if part.strip()]
-            if field and not parts:
-                self.add_error(f"values_{number}", gettext("Say which values it takes, separated by commas."))
-            elif parts and not field:
-                self.add_error(f"axis_{number}", gettext("Say what takes these values."))
-            elif field:
-                axes.append(Axis(field=field, values=[_read_value(field, part) for part in parts]))
-        return axes
-
-    def _place_of(self, field: str) -> str | None:
-        """The row of an axis by the field that it varies; the first row for what is about all of them."""
-        chosen = {self.cleaned_data.get(f"axis_{number}"): f"values_{number}" for number in range(1, NUM_AXES + 1)}
-        return chosen.get(field, "values_1")
-
-
-def _read_value(field: str, text: str) -> Any:
-    """A value as the spec's field takes it; what cannot be read is left to the contract's own sentence."""
-    if text.lower() in ("none", "not set"):
-        return None
-    return _TRUTH.get(text.lower(), text) if plain_type(field) is bool else text
-
-
-def _axis_choices() -> list[tuple[str, Any]]:
-    """Every field that may vary, by group, with the values of those that have a list of them."""
-    groups: dict[str, list[tuple[str, str]]] = {}
-    for name, info in TrainSpec.model_fields.items():
-        if name != "seed":
-            choices = ", ".join(map(str, choices_of(name) or ()))
-            title = gettext(info.title or name)
-            label = f"{title} ({choices})" if choices and len(choices) < 90 else title
-            groups.setdefault(metadata(info).get("group", ""), []).append((name, label))
-    titled = [(str(GROUP_TITLES[key][0]) if key in GROUP_TITLES else key, fields) for key, fields in groups.items()]
-    return [("", gettext("nothing")), *titled]

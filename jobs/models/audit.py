@@ -25,6 +25,9 @@ class AuditAction(models.TextChoices):
     FORGET = "forget", _("Forget")
     QUARANTINE = "quarantine", _("Quarantine")
     RELEASE = "release", _("Release")
+    EXTEND = "extend", _("Extend")
+    SHARE = "share", _("Share")
+    UNSHARE = "unshare", _("End of share")
     DROP_POINTS = "drop_points", _("Drop points")
 
 
@@ -49,6 +52,7 @@ class AuditEntry(models.Model):
     action = models.CharField(_("what"), max_length=20, choices=AuditAction.choices)
     subject = models.CharField(_("on"), max_length=250)
     job = models.ForeignKey("Job", null=True, blank=True, on_delete=models.SET_NULL, related_name="audit")
+    study = models.ForeignKey("Study", null=True, blank=True, on_delete=models.SET_NULL, related_name="audit")
     queue = models.ForeignKey("Queue", null=True, blank=True, on_delete=models.SET_NULL, related_name="audit")
     worker = models.ForeignKey("Worker", null=True, blank=True, on_delete=models.SET_NULL, related_name="audit")
     device = models.ForeignKey("Device", null=True, blank=True, on_delete=models.SET_NULL, related_name="audit")

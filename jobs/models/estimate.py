@@ -1,9 +1,21 @@
 """What a spec would need, asked of a queue's workers and kept, so that the same question is answered once."""
 
+import hashlib
+import json
+
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from jobs.contract.estimates import Estimate
+from jobs.contract.facts import ENGINE_VERSION
+from jobs.contract.spec import TrainSpec
+from jobs.models.queue import Queue
+
+
+def estimate_key(spec: TrainSpec, queue: Queue) -> str:
+    """Names the question what a spec needs on a queue's hosts."""
+    asked = [ENGINE_VERSION, queue.pk, spec.model_dump(mode="json")]
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
 class SpecEstimate(models.Model):

@@ -19,15 +19,31 @@ class Study(models.Model):
         default=list, blank=True
     )  # configurations that the rules refused: place, changes, findings
     created_at = models.DateTimeField(auto_now_add=True)
+    # While it is paused, none of its runs is claimed; those that run go on.
+    paused_at = models.DateTimeField(null=True, blank=True)
+    paused_by = models.ForeignKey("User", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    pause_reason = models.CharField(_("pause reason"), max_length=500, blank=True)
+
+    # Whoever has the link sees the report, signed in or not; null: there is no link.
+    share_token = models.CharField(max_length=64, null=True, blank=True, unique=True)
+    adds_repeats = models.BooleanField(default=False)  # its plan asks for it, and it is not sure yet
 
     class Meta:
         verbose_name = _("study")
         verbose_name_plural = _("studies")
         ordering = ["-pk"]
-        indexes = [models.Index(fields=["team", "-id"], name="study_by_team")]
+        indexes = [
+            models.Index(fields=["team", "-id"], name="study_by_team"),
+            models.Index(fields=["id"], condition=models.Q(adds_repeats=True), name="study_adds_repeats"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.name} ({self.pk})"
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether its runs that wait are held."""
+        return self.paused_at is not None
 
     @property
     def study_plan(self) -> StudyPlan:

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from jobs.models import AuditAction, AuditEntry, Job, User
+from jobs.models import AuditAction, AuditEntry, Job, Study, User
 from jobs.selectors.jobs import teams_of
 
 PAGE_SIZE = 50
@@ -30,6 +30,9 @@ _SENTENCES: dict[str, str | Promise] = {
     AuditAction.FORGET: _("took it off the pages"),
     AuditAction.QUARANTINE: _("took it out of service"),
     AuditAction.RELEASE: _("put it back into service"),
+    AuditAction.EXTEND: _("extended it by %(runs)s runs"),
+    AuditAction.SHARE: _("shared its report by a link"),
+    AuditAction.UNSHARE: _("took back the link to its report"),
     AuditAction.DROP_POINTS: _("dropped single points of %(runs)s runs older than %(days)s days"),
 }
 
@@ -51,14 +54,15 @@ class AuditPage:
 
 
 def visible_entries(user: User) -> QuerySet[AuditEntry]:
-    """What was done to the jobs of the user's teams, newest first; for staff everything."""
+    """What was done to the jobs and studies of the user's teams, newest first; for staff everything."""
     entries = AuditEntry.objects.order_by("-pk")
-    return entries if user.is_staff else entries.filter(job__team__in=teams_of(user))
+    teams = teams_of(user)
+    return entries if user.is_staff else entries.filter(Q(job__team__in=teams) | Q(study__team__in=teams))
 
 
-def history_of(job: Job) -> list[AuditLine]:
-    """What people did to a job, newest first; no more than a page of it."""
-    return [audit_line(entry) for entry in AuditEntry.objects.filter(job=job)[:PAGE_SIZE]]
+def history_of(subject: Job | Study) -> list[AuditLine]:
+    """What people did to a job or a study, newest first; no more than a page of it."""
+    return [audit_line(entry) for entry in subject.audit.all()[:PAGE_SIZE]]
 
 
 def page_of_entries(entries: QuerySet[AuditEntry], before: int | None = None, limit: int = PAGE_SIZE) -> AuditPage:

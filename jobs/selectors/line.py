@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.db.models import Q, QuerySet
 
 from jobs.contract.states import State
-from jobs.models import Job, User
+from jobs.models import Job, Study, User
 from jobs.selectors.jobs import may_change, teams_of
 
 PAGE_SIZE = 50
@@ -17,6 +17,11 @@ def waiting_in(queue_id: int) -> QuerySet[Job]:
     """The jobs that wait in a queue, the next one first, whether it is paused or not."""
     waiting = Job.objects.filter(queue=queue_id, state=State.QUEUED, cancel_requested_at=None)
     return waiting.order_by("-priority", "order_key", "id")
+
+
+def is_held() -> Q:
+    """The jobs whose study is paused: they keep their places and wait until it is resumed."""
+    return Q(study__in=Study.objects.exclude(paused_at=None))
 
 
 def ahead_of(job: Job) -> Q:
@@ -64,7 +69,7 @@ def line_page(queue_id: int, user: User, after_id: int | None = None) -> LinePag
     """The line from its head, or from behind a job that still waits in it; four queries."""
     line = waiting_in(queue_id)
     after = line.filter(pk=after_id).first() if after_id is not None else None
-    jobs = line.select_related("owner", "team").defer("cancel_reason")
+    jobs = line.select_related("owner", "team", "study").defer("cancel_reason")
     rows = list((jobs.filter(behind(after)) if after else jobs)[: PAGE_SIZE + 1])
     teams = None if user.is_staff else set(teams_of(user).values_list("pk", flat=True))
     first = place_of(rows[0]) if rows and after else 1

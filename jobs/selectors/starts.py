@@ -25,7 +25,7 @@ from jobs.models import Attempt, AttemptNode, Device, Job, Queue, Worker
 from jobs.selectors.durations import Durations, Spec, measured_durations, remaining_s
 from jobs.selectors.fleet import with_devices
 from jobs.selectors.hosts import likeness, online_workers
-from jobs.selectors.line import count_up_to, place_of, waiting_in
+from jobs.selectors.line import count_up_to, is_held, place_of, waiting_in
 from jobs.timings import timings
 
 # How many jobs ahead are played through; what waits further back is said to start later.
@@ -221,7 +221,8 @@ def _line(queue: Queue) -> QuerySet[Job]:
     line = Job.objects.filter(
         state=State.QUEUED, cancel_requested_at=None, queue__in=set(rivals.values_list("pk", flat=True))
     )
-    return line.order_by("-priority", "order_key", "id").only("spec", "queue_id", "owner_id", "priority", "queued_at")
+    line = line.exclude(is_held()).order_by("-priority", "order_key", "id")
+    return line.only("spec", "queue_id", "owner_id", "priority", "queued_at")
 
 
 def _serving(queue: Queue) -> QuerySet[Worker]:

@@ -2,16 +2,19 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
 from django.db.models import Count, Q, QuerySet
 
+from jobs.contract.findings import Finding
 from jobs.contract.plan import Configuration, StudyPlan, expand
+from jobs.contract.rules import refusals
 from jobs.contract.states import OPEN_STATES, Outcome
 from jobs.equal_loss import LossComparison, compare_losses
-from jobs.models import Attempt, Job, Study, User, Workload
+from jobs.models import Attempt, Job, Queue, Study, User, Workload
+from jobs.selectors.hosts import abilities, mildest_findings, online_workers
 from jobs.selectors.jobs import teams_of
 from jobs.statistics import RatioInterval, Verdict, judge, ratio_interval
 
@@ -89,14 +92,14 @@ class StudyView:
 
 def visible_studies(user: User) -> QuerySet[Study]:
     """The studies of the user's teams, newest first, with their runs counted."""
-    studies = Study.objects.select_related("owner", "team", "queue").annotate(
+    studies = Study.objects.select_related("owner", "team", "queue", "paused_by").annotate(
         num_runs=Count("jobs"), num_open=Count("jobs", filter=Q(jobs__state__in=OPEN_STATES))
     )
     return studies if user.is_staff else studies.filter(team__in=teams_of(user))
 
 
 def may_change_study(user: User, study: Study) -> bool:
-    """Whether the person may cancel it: its owner, and staff."""
+    """Whether the person may pause, extend, share or cancel it: its owner, and staff."""
     return user.is_staff or study.owner_id == user.pk
 
 
@@ -110,9 +113,9 @@ def view_study(study: Study) -> StudyView:
     runs = {place: _runs(group) for place, group in by_place.items()}
     baseline = runs.get(0, {})
     margin = _margin(baseline)
-    left_out = {entry["place"] for entry in study.left_out}
-    configurations = [one for one in expand(study.study_plan) if one.place not in left_out]
-    rows = [_row(one, by_place[one.place], runs.get(one.place, {}), baseline, margin) for one in configurations]
+    rows = [
+        _row(one, by_place[one.place], runs.get(one.place, {}), baseline, margin) for one in configurations_of(study)
+    ]
     return StudyView(
         study=study,
         plan=study.study_plan,
@@ -122,6 +125,34 @@ def view_study(study: Study) -> StudyView:
         margin=margin,
         num_environments=len({run.environment_key for group in runs.values() for run in group.values()}),
     )
+
+
+def configurations_of(study: Study) -> list[Configuration]:
+    """Those that run: what the plan makes without what the rules refused."""
+    left_out = {entry["place"] for entry in study.left_out}
+    return [one for one in expand(study.study_plan) if one.place not in left_out]
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What the runs of a study were done on."""
+
+    device_name: str
+    versions: dict[str, str]
+
+
+def environment_of(study: Study) -> Ground | None:
+    """The ground of its newest run that ended well; None where none has."""
+    runs = Attempt.objects.filter(job__study=study, outcome=Outcome.SUCCEEDED).order_by("-pk")
+    newest = runs.only("device_name", "versions").first()
+    return Ground(newest.device_name, newest.versions) if newest else None
+
+
+def refused_by(queue: Queue, configurations: Iterable[Configuration]) -> list[tuple[Configuration, list[Finding]]]:
+    """Those of the configurations that can run nowhere in the queue, and why."""
+    hosts = [abilities(worker) for worker in online_workers().filter(queues=queue)]
+    answers = [(one, refusals(mildest_findings(one.spec, hosts))) for one in configurations]
+    return [(one, refused) for one, refused in answers if refused]
 
 
 def _runs(jobs: list[Job]) -> dict[int, Attempt]:

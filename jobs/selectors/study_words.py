@@ -1,9 +1,10 @@
 """What a study found, in a sentence: first how much faster, then whether at equal loss, then what it needs."""
 
-import math
+from typing import Any
 
 from django.utils.translation import gettext as _
 
+from jobs.contract.spec import TrainSpec
 from jobs.equal_loss import LossVerdict
 from jobs.selectors.studies import StudyRow, StudyView
 from jobs.statistics import RatioInterval, Verdict
@@ -14,11 +15,40 @@ def headline(view: StudyView) -> str:
     if view.num_environments > 1:
         return _("The runs were done on different ground (device or versions): no verdict is made of them.")
     if winner := view.winner:
-        name = _in_short(winner)
-        return _("%(name)s: %(words)s") % {"name": name, "words": row_words(winner)}
+        return sentence(winner)
     if not view.is_over:
         return _("No configuration is shown to be faster than the baseline at equal loss yet.")
     return _("No configuration is shown to be faster than the baseline at equal loss.")
+
+
+def sentence(row: StudyRow) -> str:
+    """A configuration that ranks and is faster: what it gives at which loss, and what it needs."""
+    if row.time is None or row.loss is None:
+        return row_words(row)
+    parts = {"name": in_short(row), "faster": _faster(row.time), "memory": _memory_clause(row)}
+    if row.loss.verdict is LossVerdict.BETTER:
+        return _("%(name)s is %(faster)s at a better loss%(memory)s.") % parts
+    return _("%(name)s is %(faster)s at equal loss%(memory)s.") % parts
+
+
+def in_short(row: StudyRow) -> str:
+    """A configuration by what it changes, such as “bf16-mixed + compile mode default”."""
+    parts = [_change_in_short(name, value) for name, value in row.configuration.changes.items()]
+    return " + ".join(parts) or _("Baseline")
+
+
+# Options whose values say by themselves what they are about.
+_NEED_NO_NAME = ("precision", "optimizer", "model", "dataset", "parallelism")
+
+
+def _change_in_short(name: str, value: Any) -> str:
+    if name in _NEED_NO_NAME:
+        return str(value)
+    title = _(TrainSpec.model_fields[name].title or name)
+    title = title[:1].lower() + title[1:] if title[1:2].islower() else title
+    if isinstance(value, bool):
+        return title if value else _("without %(option)s") % {"option": title}
+    return f"{title} {_('not set') if value is None else value}"
 
 
 def row_words(row: StudyRow) -> str:
@@ -30,27 +60,22 @@ def row_words(row: StudyRow) -> str:
     return " ".join([_time_words(row.time, row.time_verdict), _loss_words(row), _memory_words(row)]).strip()
 
 
-def _in_short(row: StudyRow) -> str:
-    return " + ".join(f"{name} {value}" for name, value in row.configuration.changes.items())
-
-
 def _time_words(time: RatioInterval, verdict: Verdict) -> str:
     if verdict is Verdict.TIE:
         return _("As fast as the baseline within noise (n = %(n)s).") % {"n": time.n}
     if verdict is Verdict.TOO_NOISY:
         return _("Too noisy here to tell its speed (n = %(n)s).") % {"n": time.n}
-    faster = verdict is Verdict.BETTER
-    ratio = 1 / time.ratio if faster else time.ratio
-    reach = math.log1p(time.half_width)  # the 95 % interval on the logarithm
-    numbers = {
-        "ratio": f"{ratio:.2f}",
-        "low": f"{ratio * math.exp(-reach):.2f}",
-        "high": f"{ratio * math.exp(reach):.2f}",
-        "n": time.n,
-    }
-    if faster:
-        return _("%(ratio)s times faster (95 %% interval %(low)s to %(high)s, n = %(n)s).") % numbers
+    if verdict is Verdict.BETTER:
+        return f"{_faster(time)}."
+    low, high = time.likely
+    numbers = {"ratio": f"{time.ratio:.2f}", "low": f"{low:.2f}", "high": f"{high:.2f}", "n": time.n}
     return _("%(ratio)s times slower (95 %% interval %(low)s to %(high)s, n = %(n)s).") % numbers
+
+
+def _faster(time: RatioInterval) -> str:
+    low, high = time.likely
+    numbers = {"ratio": f"{1 / time.ratio:.2f}", "low": f"{1 / high:.2f}", "high": f"{1 / low:.2f}", "n": time.n}
+    return _("%(ratio)s times faster (95 %% interval %(low)s to %(high)s, n = %(n)s)") % numbers
 
 
 def _loss_words(row: StudyRow) -> str:
@@ -67,9 +92,23 @@ def _loss_words(row: StudyRow) -> str:
 
 
 def _memory_words(row: StudyRow) -> str:
-    if row.memory is None or row.memory_verdict not in (Verdict.BETTER, Verdict.WORSE):
+    share = _memory_share(row)
+    if share is None:
         return ""
-    share = f"{abs(1 - row.memory.ratio):.0%}"
-    if row.memory.ratio < 1:
-        return _("Needs %(share)s less memory.") % {"share": share}
-    return _("Needs %(share)s more memory.") % {"share": share}
+    words = _("Needs %(share)s %% less memory.") if share < 0 else _("Needs %(share)s %% more memory.")
+    return words % {"share": abs(share)}
+
+
+def _memory_clause(row: StudyRow) -> str:
+    share = _memory_share(row)
+    if share is None:
+        return ""
+    words = _(", and needs %(share)s %% less memory") if share < 0 else _(", but needs %(share)s %% more memory")
+    return words % {"share": abs(share)}
+
+
+def _memory_share(row: StudyRow) -> int | None:
+    """By how many percent its memory differs; None where no difference is shown, or none of a whole percent."""
+    if row.memory is None or row.memory_verdict not in (Verdict.BETTER, Verdict.WORSE):
+        return None
+    return round(100 * (row.memory.ratio - 1)) or None

@@ -13,16 +13,16 @@ from jobs.contract.spec import DeviceKind, TrainSpec
 from jobs.contract.states import LIVE_STATES, State
 from jobs.models import Device, Job, Queue, Worker
 from jobs.selectors.hosts import likeness, online_workers
-from jobs.selectors.line import ahead_of
+from jobs.selectors.line import ahead_of, is_held
 from jobs.timings import timings
 
 _MOST_HOLDERS = 20  # jobs ahead that are asked which devices they hold
 
 
 def claimable_jobs() -> QuerySet[Job]:
-    """Queued jobs whose queue is not paused, the next one first."""
+    """Queued jobs whose queue and study are not paused, the next one first."""
     waiting = Job.objects.filter(state=State.QUEUED, queue__paused_at=None, cancel_requested_at=None)
-    return waiting.order_by("-priority", "order_key", "id")
+    return waiting.exclude(is_held()).order_by("-priority", "order_key", "id")
 
 
 def within_limits(jobs: QuerySet[Job], queues: Iterable[Queue]) -> QuerySet[Job]:

@@ -13,11 +13,11 @@ from jobs.contract.rules import check, refusals, resolve_device_kind
 from jobs.contract.spec import DeviceKind
 from jobs.contract.states import State
 from jobs.messages import translate
-from jobs.models import Device, Job, Queue, Worker
+from jobs.models import Device, Job, Queue, Study, Worker
 from jobs.selectors.durations import measured_durations, remaining_s
 from jobs.selectors.fleet import with_devices
 from jobs.selectors.hosts import likeness, online_workers
-from jobs.selectors.line import ahead_of, count_up_to, waiting_in
+from jobs.selectors.line import ahead_of, count_up_to, is_held, waiting_in
 from jobs.selectors.turns import devices_needed, is_full, num_wanted, users_at_their_limit
 
 
@@ -27,6 +27,8 @@ def waiting_for(job: Job) -> str:
         return ""
     if job.queue.is_paused:
         return _paused(job.queue)
+    if job.study and job.study.is_paused:
+        return _held(job.study)
     workers = list(with_devices(online_workers().filter(queues=job.queue)))
     if not workers:
         return gettext("No worker that serves the queue “%(queue)s” is online.") % {"queue": job.queue.name}
@@ -48,6 +50,17 @@ def _paused(queue: Queue) -> str:
     if queue.pause_reason:
         return gettext("The queue “%(queue)s” is paused: %(reason)s") % places
     return gettext("The queue “%(queue)s” is paused.") % places
+
+
+def _held(study: Study) -> str:
+    places = {
+        "study": study.name,
+        "reason": study.pause_reason,
+        "who": study.paused_by.get_username() if study.paused_by else "",
+    }
+    if study.paused_by and study.pause_reason:
+        return gettext("Its study “%(study)s” was paused by %(who)s: %(reason)s") % places
+    return gettext("Its study “%(study)s” is paused.") % places
 
 
 def _limit(job: Job) -> str:
@@ -77,7 +90,7 @@ def _obstacle(job: Job, workers: list[Worker]) -> str:
             "queue": job.queue.name,
             "why": translate(answers[0][1][0]),
         }
-    num_ahead = count_up_to(waiting_in(job.queue_id).filter(ahead_of(job)))
+    num_ahead = count_up_to(waiting_in(job.queue_id).filter(ahead_of(job)).exclude(is_held()))
     if num_ahead:
         return ngettext(
             "%(count)s job is ahead of it in the queue “%(queue)s”.",

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils.translation import gettext
 
-from jobs.models import Device, Job, Queue, User, Worker
+from jobs.models import Device, Job, Queue, Study, User, Worker
 from jobs.models.audit import AuditAction, AuditEntry
 from jobs.services.errors import NotPossible
 
@@ -26,6 +26,7 @@ def note(
     action: AuditAction,
     *,
     job: Job | None = None,
+    study: Study | None = None,
     queue: Queue | None = None,
     worker: Worker | None = None,
     device: Device | None = None,
@@ -33,13 +34,14 @@ def note(
     **detail: Any,
 ) -> AuditEntry:
     """Keep who did what; `by` is None where Pitwall did it itself. The first thing named is the subject, if any is."""
-    subject = job or device or worker or queue
+    subject = job or study or device or worker or queue
     entry = AuditEntry(
         actor=by,
         actor_name=by.get_username() if by else "",
         action=action,
         subject=str(subject or "")[:250],
         job=job,
+        study=study,
         queue=queue or (job.queue if job else None),
         worker=worker or (device.worker if device else None),
         device=device,

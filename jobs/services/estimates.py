@@ -1,16 +1,14 @@
 """Estimates: asked for by forms and the API, given by a worker that measures nothing at that moment."""
 
-import hashlib
-import json
 from datetime import timedelta
 
 from django.db.models import Q
 from django.utils import timezone
 
 from jobs.contract.estimates import Estimate
-from jobs.contract.facts import ENGINE_VERSION
 from jobs.contract.spec import TrainSpec
 from jobs.models import Device, Queue, SpecEstimate
+from jobs.models.estimate import estimate_key
 
 _WANTED_FOR = timedelta(seconds=10)  # who still waits for an answer asks again every second
 _TAKEN_FOR = timedelta(minutes=2)  # a worker that has not answered by then has died over it
@@ -21,7 +19,9 @@ def want_estimate(spec: TrainSpec, queue: Queue) -> SpecEstimate:
     """The estimate for this spec, answered or not; asking again says that it is still wanted."""
     now = timezone.now()
     estimate, is_new = SpecEstimate.objects.update_or_create(
-        key=_key(spec, queue), defaults={"wanted_at": now}, create_defaults=_new(spec, queue) | {"wanted_at": now}
+        key=estimate_key(spec, queue),
+        defaults={"wanted_at": now},
+        create_defaults=_new(spec, queue) | {"wanted_at": now},
     )
     if is_new:
         SpecEstimate.objects.filter(wanted_at__lt=now - _KEPT_FOR).delete()
@@ -36,11 +36,6 @@ def still_want(key: str) -> SpecEstimate | None:
 
 def _new(spec: TrainSpec, queue: Queue) -> dict[str, object]:
     return {"queue": queue, "spec": spec.model_dump(mode="json")}
-
-
-def _key(spec: TrainSpec, queue: Queue) -> str:
-    asked = [ENGINE_VERSION, queue.pk, spec.model_dump(mode="json")]
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
 def take_wanted(worker_id: int) -> SpecEstimate | None:

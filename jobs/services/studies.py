@@ -1,18 +1,22 @@
-"""Studies enter as one: runs are jobs in the order A B B A; what the rules refuse is left out with its sentence."""
+"""Studies enter, grow, rest and end as one: runs are jobs in the order A B B A; what the rules refuse is left out."""
 
 from collections.abc import Iterable
 from typing import Any
 
 from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext
 
-from jobs.contract.plan import Configuration, StudyPlan, expand, interleaved, repeat_of
-from jobs.contract.rules import refusals
-from jobs.contract.states import OPEN_STATES
-from jobs.models import Job, Queue, Study, Team, User
-from jobs.selectors.hosts import findings_for
+from jobs.contract.findings import Finding
+from jobs.contract.plan import Configuration, Extension, StudyPlan, expand, extend, interleaved, repeat_of
+from jobs.contract.states import OPEN_STATES, State
+from jobs.models import AuditAction, Job, Queue, Study, Team, User
+from jobs.selectors.studies import configurations_of, may_change_study, refused_by
 from jobs.services.actions import Act, Order, Result, perform_all
-from jobs.services.errors import SpecRefused
+from jobs.services.audit import clean_reason, note
+from jobs.services.errors import NotAllowed, SpecRefused
 from jobs.services.submit import submit_job
+from jobs.services.wake import wake_on_commit
 
 
 def create_study(
@@ -24,54 +28,139 @@ def create_study(
     it, can run nowhere in the queue.
     """
     baseline, *others = expand(plan)
-    allowed, left_out = _sort_out(others, queue)
-    if not allowed:
-        raise SpecRefused([finding for place in left_out for finding in place[1]])
+    left_out = refused_by(queue, others)
+    if len(left_out) == len(others):
+        raise SpecRefused([finding for _configuration, findings in left_out for finding in findings])
     study = Study(owner=owner, team=team, queue=queue, plan=plan.model_dump(mode="json"))
     study.name = name.strip() or f"{baseline.spec.model} / {baseline.spec.dataset}"
-    study.left_out = [
-        {"place": configuration.place, "changes": configuration.changes, "findings": [f.model_dump() for f in findings]}
-        for configuration, findings in left_out
-    ]
+    study.left_out = as_entries(left_out)
+    study.adds_repeats = plan.until_sure
     with transaction.atomic():
         study.full_clean()
         study.save()
-        _submit(study, [baseline, *allowed], plan.num_repeats, list(tags))
+        _submit_missing(study, list(tags))
     return study
 
 
-def _sort_out(
-    configurations: Iterable[Configuration], queue: Queue
-) -> tuple[list[Configuration], list[tuple[Configuration, list[Any]]]]:
-    allowed, left_out = [], []
-    for configuration in configurations:
-        refused = refusals(findings_for(configuration.spec, queue))
-        if refused:
-            left_out.append((configuration, refused))
-        else:
-            allowed.append(configuration)
-    return allowed, left_out
+def clone_study(study: Study, by: User) -> Study:
+    """The same study once more, of the person who asks. Raises `SpecRefused` as a submission does."""
+    about: dict[str, Any] = {"plan": study.study_plan, "name": study.name, "tags": tags_of(study)}
+    with transaction.atomic():
+        copy = create_study(owner=by, team=study.team, queue=study.queue, **about)
+        note(by, AuditAction.CLONE, study=copy, source=study.pk)
+    return copy
 
 
-def _submit(study: Study, configurations: list[Configuration], num_repeats: int, tags: list[str]) -> None:
-    about: dict[str, Any] = {
-        "tags": tags,
-        "owner": study.owner,
-        "team": study.team,
-        "queue": study.queue,
-        "study": study,
-    }
-    for index, repeat in interleaved(len(configurations), num_repeats):
-        configuration = configurations[index]
-        name = f"{study.name} · {_title(configuration)} · {repeat + 1}"
-        submit_job(spec=repeat_of(configuration, repeat), name=name[:200], study_place=configuration.place, **about)
+def extend_study(study: Study, by: User, extension: Extension) -> int:
+    """Queue what comes on top, in turns; returns how many runs that are. Said twice, it adds nothing more.
+
+    Raises `InvalidSpec` and `SpecRefused` as a submission does.
+    """
+    with transaction.atomic():
+        locked = Study.objects.select_for_update(of=("self",), no_key=True).get(pk=study.pk)
+        require_change(by, locked)
+        plan = extend(locked.study_plan, extension)
+        new = expand(plan)[len(expand(locked.study_plan)) :]
+        locked.plan = plan.model_dump(mode="json")
+        locked.left_out = [*locked.left_out, *as_entries(refused_by(locked.queue, new))]
+        locked.adds_repeats = plan.until_sure
+        locked.save(update_fields=["plan", "left_out", "adds_repeats"])
+        num_added = _submit_missing(locked, tags_of(locked))
+        if num_added:
+            note(by, AuditAction.EXTEND, study=locked, runs=num_added)
+    study.refresh_from_db()
+    return num_added
+
+
+def pause_study(study: Study, by: User, reason: str = "") -> None:
+    """Hold the runs that wait; what runs goes on. Where it is paused already, nothing changes."""
+    require_change(by, study)
+    now = {"paused_at": timezone.now(), "paused_by": by, "pause_reason": clean_reason(reason)}
+    with transaction.atomic():
+        _lock_lines(study)
+        if Study.objects.filter(pk=study.pk, paused_at=None).update(**now):
+            note(by, AuditAction.PAUSE, study=study, reason=reason)
+    study.refresh_from_db()
+
+
+def resume_study(study: Study, by: User) -> None:
+    """Let its runs be claimed again; where it is not paused, nothing changes."""
+    require_change(by, study)
+    with transaction.atomic():
+        paused = Study.objects.filter(pk=study.pk).exclude(paused_at=None)
+        if paused.update(paused_at=None, paused_by=None, pause_reason=""):
+            note(by, AuditAction.RESUME, study=study)
+            for queue in _lock_lines(study):
+                wake_on_commit(queue.name)
+    study.refresh_from_db()
+
+
+def cancel_study(study: Study, by: User, reason: str = "") -> list[Result]:
+    """Cancel every run that has not ended, and add no more; what came of it for each."""
+    require_change(by, study)
+    with transaction.atomic():
+        Study.objects.filter(pk=study.pk).update(adds_repeats=False)
+        open_runs = Job.objects.filter(study=study, state__in=OPEN_STATES).values_list("pk", flat=True)
+        results = perform_all(by, list(open_runs), Order(Act.CANCEL, reason))
+        if results:
+            note(by, AuditAction.CANCEL, study=study, reason=reason)
+    return results
+
+
+def require_change(by: User, study: Study) -> None:
+    """Raises `NotAllowed` where the study is another's."""
+    if not may_change_study(by, study):
+        raise NotAllowed(gettext("This study is not yours. Its owner or staff can do this."))
+
+
+def _lock_lines(study: Study) -> list[Queue]:
+    """The queues in which its runs wait; a claim locks them too, so that none is taken while the study changes."""
+    waiting = Job.objects.filter(study=study, state=State.QUEUED).values("queue")
+    return list(Queue.objects.select_for_update(of=("self",), no_key=True).filter(pk__in=waiting).order_by("pk"))
+
+
+def as_entries(left_out: Iterable[tuple[Configuration, list[Finding]]]) -> list[dict[str, Any]]:
+    """Configurations that are left out, as they are stored and told."""
+    return [
+        {"place": one.place, "changes": one.changes, "findings": [finding.model_dump() for finding in findings]}
+        for one, findings in left_out
+    ]
+
+
+def _submit_missing(study: Study, tags: list[str]) -> int:
+    """Queue the runs of the plan that are not there yet, in the order A B B A; returns how many."""
+    configurations = configurations_of(study)
+    there = {(job.study_place, job.spec["seed"]) for job in Job.objects.filter(study=study).only("study_place", "spec")}
+    runs = [
+        (configurations[index], repeat)
+        for index, repeat in interleaved(len(configurations), study.study_plan.num_repeats)
+    ]
+    missing = [(one, repeat) for one, repeat in runs if (one.place, one.spec.seed + repeat) not in there]
+    for configuration, repeat in missing:
+        submit_repeat(study, configuration, repeat, tags)
+    return len(missing)
+
+
+def submit_repeat(study: Study, configuration: Configuration, repeat: int, tags: list[str]) -> None:
+    """Queue one run of a study."""
+    name = f"{study.name} · {_title(configuration)} · {repeat + 1}"
+    submit_job(
+        spec=repeat_of(configuration, repeat),
+        name=name[:200],
+        owner=study.owner,
+        team=study.team,
+        queue=study.queue,
+        tags=tags,
+        study=study,
+        study_place=configuration.place,
+    )
 
 
 def _title(configuration: Configuration) -> str:
     return ", ".join(f"{name}={value}" for name, value in configuration.changes.items()) or "baseline"
 
 
-def cancel_study(study: Study, by: User, reason: str = "") -> list[Result]:
-    """Cancel every run that has not ended; what came of it for each."""
-    open_runs = Job.objects.filter(study=study, state__in=OPEN_STATES).values_list("pk", flat=True)
-    return perform_all(by, list(open_runs), Order(Act.CANCEL, reason))
+def tags_of(study: Study) -> list[str]:
+    """The tags of its first run: a submission puts the same ones on every run."""
+    first = Job.objects.filter(study=study).order_by("pk").first()
+    return [tag.name for tag in first.tags.all()] if first else []

@@ -47,7 +47,7 @@ def _initial(user: User, source: Job | None) -> dict[str, Any]:
 def _render(request: HttpRequest, form: SpecForm, source: Job | None = None, status: int = 200) -> HttpResponse:
     verdict = form.verdict or judge(form.initial_spec(), form.initial.get("queue"))
     context = {"form": form, "source": source, "has_teams": teams_of(person(request)).exists()}
-    context |= check_context(form, verdict) | _line(verdict, form.initial.get("queue"), person(request))
+    context |= check_context(form, verdict) | line_context(verdict, form.initial.get("queue"), person(request))
     return render(request, "jobs/job_form.html", context, status=status)
 
 
@@ -83,11 +83,11 @@ def job_check(request: HttpRequest) -> HttpResponse:
     form = SpecForm(request.POST, user=person(request))
     queue = _queue(request.POST.get("queue", ""))
     verdict = judge(form.asked(), queue)
-    context = check_context(form, verdict) | _line(verdict, queue, person(request))
+    context = check_context(form, verdict) | line_context(verdict, queue, person(request))
     return render(request, "jobs/_job_check.html", {"form": form} | context)
 
 
-def _line(verdict: Verdict, queue: Queue | None, user: User) -> dict[str, Any]:
+def line_context(verdict: Verdict, queue: Queue | None, user: User) -> dict[str, Any]:
     """How many wait in the queue, and when a job would start that is submitted now."""
     if queue is None:
         return {}

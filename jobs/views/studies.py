@@ -1,6 +1,7 @@
 """Studies: the list, a new one, and what one has found."""
 
 import uuid
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +9,7 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_POST
@@ -17,17 +19,26 @@ from jobs.contract.spec import TrainSpec
 from jobs.forms.spec_form import start_spec
 from jobs.forms.study_form import StudyForm
 from jobs.forms.submission import submit_once
-from jobs.forms.verdict import judge
+from jobs.forms.variation import ExtensionForm, initial_variation
+from jobs.forms.verdict import Verdict, judge
 from jobs.live import list_version, read_open_jobs
 from jobs.messages import translate
 from jobs.models import Job, Queue, Study
+from jobs.selectors.audit import history_of
 from jobs.selectors.jobs import asked_spec, teams_of
 from jobs.selectors.studies import StudyRow, StudyView, may_change_study, view_study, visible_studies
+from jobs.selectors.study_estimates import estimate_study
 from jobs.selectors.study_words import headline, row_words
-from jobs.services.errors import SpecRefused
-from jobs.services.studies import cancel_study, create_study
+from jobs.services.errors import NotAllowed, NotPossible, SpecRefused
+from jobs.services.studies import (
+    cancel_study,
+    create_study,
+    extend_study,
+    pause_study,
+    resume_study,
+)
 from jobs.views.access import person, visible_job
-from jobs.views.job_form import check_context
+from jobs.views.job_form import check_context, line_context
 from jobs.views.live import team_ids
 from jobs.views.rows import Chip, chips
 
@@ -62,10 +73,25 @@ def study_list(request: HttpRequest) -> HttpResponse:
 def study_new(request: HttpRequest) -> HttpResponse:
     """The form; what is wrong comes back at its field, with nothing lost."""
     if request.method != "POST":
-        source = visible_job(request, int(request.GET["from"])) if request.GET.get("from", "").isdecimal() else None
-        return _render_form(request, StudyForm(user=person(request), initial=_initial(request, source)), source=source)
+        source = visible_job(request, _number(request, "from")) if _number(request, "from") else None
+        cloned = _visible(request, _number(request, "study")) if _number(request, "study") else None
+        initial = _initial(request, source) | (_initial_of(cloned) if cloned else {})
+        return _render_form(request, StudyForm(user=person(request), initial=initial), source=source, cloned=cloned)
     form = StudyForm(request.POST, user=person(request))
     return _submit(request, form) if form.is_valid() else _render_form(request, form, status=422)
+
+
+@require_POST
+def study_check(request: HttpRequest) -> HttpResponse:
+    """What the study would be as the form stands: its runs, what they take, and what the workers say to the base."""
+    form = StudyForm(request.POST, user=person(request))
+    form.full_clean()
+    queue, team = form.cleaned_data.get("queue"), form.cleaned_data.get("team")
+    verdict = form.verdict or judge(form.asked(), queue)
+    estimate = estimate_study(form.plan, queue, team) if form.found and form.plan and queue and team else None
+    left_out = [_left_out(one.changes, findings) for one, findings in estimate.left_out] if estimate else []
+    context = {"form": form, "study_estimate": estimate, "left_out": left_out} | check_context(form, verdict)
+    return render(request, "studies/_check.html", context | line_context(verdict, queue, person(request)))
 
 
 def _submit(request: HttpRequest, form: StudyForm) -> HttpResponse:
@@ -84,6 +110,19 @@ def _submit(request: HttpRequest, form: StudyForm) -> HttpResponse:
     return redirect("study", made.pk)
 
 
+def _number(request: HttpRequest, name: str) -> int:
+    text = request.GET.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+
+
+def _initial_of(cloned: Study) -> dict[str, Any]:
+    """What a form holds that asks for a study once more."""
+    plan = cloned.study_plan
+    base = {name: value for name, value in plan.base.items() if name in TrainSpec.model_fields}
+    own = {"job_name": cloned.name, "queue": cloned.queue, "team": cloned.team}
+    return {"num_steps": None} | base | own | initial_variation(plan)
+
+
 def _initial(request: HttpRequest, source: Job | None) -> dict[str, Any]:
     teams = teams_of(person(request))
     own = {
@@ -95,9 +134,15 @@ def _initial(request: HttpRequest, source: Job | None) -> dict[str, Any]:
     return own | start_spec() | (asked_spec(source) if source else {})
 
 
-def _render_form(request: HttpRequest, form: StudyForm, source: Job | None = None, status: int = 200) -> HttpResponse:
+def _render_form(
+    request: HttpRequest,
+    form: StudyForm,
+    source: Job | None = None,
+    cloned: Study | None = None,
+    status: int = 200,
+) -> HttpResponse:
     verdict = form.verdict or judge(form.initial_spec(), form.initial.get("queue"))
-    context = {"form": form, "source": source, "has_teams": teams_of(person(request)).exists()}
+    context = {"form": form, "source": source, "cloned": cloned, "has_teams": teams_of(person(request)).exists()}
     return render(request, "studies/form.html", context | check_context(form, verdict), status=status)
 
 
@@ -110,11 +155,13 @@ def study(request: HttpRequest, pk: int) -> HttpResponse:
         "view": view,
         "study": view.study,
         "base": chips(view.plan.base),
-        "rows": [_shown(row) for row in view.rows],
-        "left_out": [_left_out(entry) for entry in view.study.left_out],
+        "rows": [shown_row(row) for row in view.rows],
+        "left_out": shown_left_out(view.study),
+        "share_link": _share_link(request, view.study),
         "headline": headline(view),
         "compare": _compared(view),
         "may_change": may_change_study(person(request), view.study),
+        "history": history_of(view.study),
         "version": version,
     }
     template = "studies/_study.html" if request.headers.get("HX-Request") else "studies/study.html"
@@ -124,12 +171,64 @@ def study(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def study_cancel(request: HttpRequest, pk: int) -> HttpResponse:
     """End every run that has not ended."""
+
+    def cancel(found: Study) -> str:
+        results = cancel_study(found, person(request), request.POST.get("reason", ""))
+        done = sum(not result.error for result in results)
+        return ngettext("%(n)s run is cancelled.", "%(n)s runs are cancelled.", done) % {"n": done}
+
+    return act_on_study(request, pk, cancel)
+
+
+@require_POST
+def study_pause(request: HttpRequest, pk: int) -> HttpResponse:
+    """Hold the runs that wait."""
+
+    def pause(found: Study) -> str:
+        pause_study(found, person(request), request.POST.get("reason", ""))
+        return _("The study is paused; what runs goes on.")
+
+    return act_on_study(request, pk, pause)
+
+
+@require_POST
+def study_resume(request: HttpRequest, pk: int) -> HttpResponse:
+    """Let its runs start again."""
+
+    def resume(found: Study) -> str:
+        resume_study(found, person(request))
+        return _("The study goes on.")
+
+    return act_on_study(request, pk, resume)
+
+
+def study_extend(request: HttpRequest, pk: int) -> HttpResponse:
+    """More repeats, values or configurations for a study that is there."""
     found = _visible(request, pk)
     if not may_change_study(person(request), found):
-        raise PermissionDenied(_("Its owner or staff can do this."))
-    results = cancel_study(found, person(request), request.POST.get("reason", ""))
-    done = sum(not result.error for result in results)
-    messages.success(request, ngettext("%(n)s run is cancelled.", "%(n)s runs are cancelled.", done) % {"n": done})
+        raise PermissionDenied(_("This study is not yours. Its owner or staff can do this."))
+    form = ExtensionForm(request.POST if request.method == "POST" else None, plan=found.study_plan)
+    if form.is_bound and form.is_valid():
+        try:
+            added = extend_study(found, person(request), form.extension)
+        except SpecRefused as error:
+            form.tell(error.findings)
+        else:
+            text = ngettext("%(n)s run is queued on top.", "%(n)s runs are queued on top.", added) % {"n": added}
+            messages.success(request, text if added else _("The study has all of that already."))
+            return redirect("study", pk)
+    context = {"form": form, "study": found, "verdict": Verdict(None, []), "notes": {}, "repeated": ()}
+    return render(request, "studies/extend.html", context, status=422 if form.errors else 200)
+
+
+def act_on_study(request: HttpRequest, pk: int, act: Callable[[Study], str]) -> HttpResponse:
+    """Do it to a study that the reader sees, say what came of it, and go back to its page."""
+    try:
+        messages.success(request, act(_visible(request, pk)))
+    except NotAllowed as error:
+        raise PermissionDenied(str(error)) from error
+    except NotPossible as error:
+        messages.error(request, str(error))
     return redirect("study", pk)
 
 
@@ -137,14 +236,24 @@ def _visible(request: HttpRequest, pk: int) -> Study:
     return get_object_or_404(visible_studies(person(request)), pk=pk)
 
 
-def _shown(row: StudyRow) -> ShownRow:
+def shown_row(row: StudyRow) -> ShownRow:
+    """A row as a page shows it."""
     ids = ",".join(str(job.pk) for job in row.jobs)
     return ShownRow(row, _chips(row.configuration.changes), row_words(row), ids)
 
 
-def _left_out(entry: dict[str, Any]) -> LeftOut:
-    findings = [Finding.model_validate(finding) for finding in entry["findings"]]
-    return LeftOut(_chips(entry["changes"]), [translate(finding) for finding in findings])
+def shown_left_out(study: Study) -> list[LeftOut]:
+    """What the rules refused, as a page shows it."""
+    return [_left_out(entry["changes"], map(Finding.model_validate, entry["findings"])) for entry in study.left_out]
+
+
+def _share_link(request: HttpRequest, study: Study) -> str:
+    """The whole address of its report, empty where it is not shared."""
+    return request.build_absolute_uri(reverse("report", args=[study.share_token])) if study.share_token else ""
+
+
+def _left_out(changes: dict[str, Any], findings: Iterable[Finding]) -> LeftOut:
+    return LeftOut(_chips(changes), [translate(finding) for finding in findings])
 
 
 def _chips(changes: dict[str, Any]) -> list[Chip]:

@@ -1,7 +1,7 @@
 import pytest
 
 from jobs.contract.errors import InvalidSpec
-from jobs.contract.plan import Arrangement, Axis, StudyPlan, expand, interleaved, repeat_of
+from jobs.contract.plan import Arrangement, Axis, Extension, StudyPlan, expand, extend, interleaved, repeat_of
 from jobs.contract.spec import TrainSpec
 
 BASE = TrainSpec(num_steps=100).model_dump(mode="json")
@@ -31,6 +31,31 @@ def test_a_list_is_taken_as_it_is_each_configuration_once():
     asked = [{"optimizer": "sgd"}, {"optimizer": "sgd", "momentum": 0.9}, {"optimizer": "sgd"}, {}]
     plan = StudyPlan(base=BASE, configurations=asked, arrangement=Arrangement.LIST)
     assert changes(plan) == [{}, {"optimizer": "sgd"}, {"optimizer": "sgd", "momentum": 0.9}]
+
+
+def test_what_is_written_down_comes_after_what_the_axes_make():
+    plan = StudyPlan(base=BASE, axes=[PRECISIONS], configurations=[{"optimizer": "sgd"}, {"precision": "bf16-mixed"}])
+    assert changes(plan) == [{}, {"precision": "bf16-mixed"}, {"optimizer": "sgd"}]
+
+
+@pytest.mark.parametrize("arrangement", list(Arrangement))
+def test_an_extended_plan_keeps_the_places_and_is_the_same_when_said_twice(arrangement):
+    first = [{"precision": "bf16-mixed"}] if arrangement is Arrangement.LIST else []
+    plan = StudyPlan(base=BASE, axes=[PRECISIONS], configurations=first, arrangement=arrangement)
+    more = Extension(axes=[MODES], configurations=[{"optimizer": "sgd"}], num_repeats=5)
+    wider = extend(plan, more)
+    assert changes(wider)[:2] == changes(plan)
+    assert {"compile_mode": "default"} in changes(wider)
+    assert {"optimizer": "sgd"} in changes(wider)
+    together = {"precision": "bf16-mixed", "compile_mode": "default"}
+    assert (together in changes(wider)) == (arrangement is Arrangement.GRID)
+    assert wider.num_repeats == 5
+    assert extend(wider, more) == wider
+
+
+def test_a_plan_is_never_extended_to_fewer_repeats():
+    with pytest.raises(InvalidSpec, match="3 repeats already"):
+        extend(StudyPlan(base=BASE, axes=[PRECISIONS], num_repeats=3), Extension(num_repeats=2))
 
 
 def test_a_length_in_epochs_takes_the_place_of_one_in_steps():

@@ -60,7 +60,7 @@ def test_the_verdict_is_faster_at_equal_loss_only_where_both_are_shown(alice: Us
     }
     assert view.rows[0].configuration.place == 1
     assert view.rows[-1].configuration.place == 2
-    assert "2.00 times faster (95 % interval 2.00 to 2.00, n = 5). Equal loss." in headline(view)
+    assert headline(view) == "CPU threads 1 is 2.00 times faster (95 % interval 2.00 to 2.00, n = 5) at equal loss."
 
 
 def test_the_margin_is_one_percent_of_the_first_runs_loss_and_stays(alice: User, queue: Queue) -> None:

@@ -2,6 +2,7 @@ import pytest
 from django.test import Client
 
 from jobs.models import Job, Study, User
+from tests.jobs.factories import make_worker
 
 pytestmark = pytest.mark.django_db
 
@@ -80,3 +81,63 @@ def test_only_owner_and_staff_cancel_a_study(web: Client, bob: User, alice: User
 
 def test_the_empty_page_says_what_a_study_is_for(web: Client) -> None:
     assert "No study yet" in web.get("/studies/").content.decode()
+
+
+def make_study(web: Client, **values: object) -> Study:
+    web.post("/studies/new/", fill_in(web, axis_1="optimizer", values_1="sgd", num_repeats=2, **values))
+    return Study.objects.latest("pk")
+
+
+def test_a_study_is_paused_with_a_reason_and_resumed(web: Client, bob: User) -> None:
+    study = make_study(web)
+    other = Client()
+    other.force_login(bob)
+    assert other.post(f"/studies/{study.pk}/pause/").status_code == 403
+    page = web.post(f"/studies/{study.pk}/pause/", {"reason": "too warm"}, follow=True).content.decode()
+    assert "Paused by alice." in page
+    assert "too warm" in page
+    assert "study paused" in web.get("/fleet/queues/default/").content.decode()
+    assert "Paused by alice." not in web.post(f"/studies/{study.pk}/resume/", follow=True).content.decode()
+
+
+def test_a_study_is_extended_on_a_page_of_its_own(web: Client) -> None:
+    study = make_study(web)
+    address = f"/studies/{study.pk}/extend/"
+    assert web.get(address).context["form"]["num_repeats"].value() == 2
+    sent = {
+        "num_repeats": 3,
+        "axis_1": "optimizer",
+        "values_1": "rmsprop",
+        "configurations": "zero_grad_set_to_none=false",
+    }
+    refused = web.post(address, sent | {"configurations": "momentum is 0.9"})
+    assert refused.status_code == 422
+    assert "is not of the form name=value" in refused.content.decode()
+    assert "rmsprop" in refused.content.decode()
+    assert "runs are queued on top" in web.post(address, sent, follow=True).content.decode()
+    num_runs = study.jobs.count()
+    assert "has all of that already" in web.post(address, sent, follow=True).content.decode()
+    assert study.jobs.count() == num_runs > 4
+
+
+def test_a_clone_is_prefilled_with_everything_that_varies(web: Client) -> None:
+    lines = "optimizer=sgd, momentum=0.9\nzero_grad_set_to_none=false"
+    study = make_study(web, configurations=lines, job_name="first of all")
+    form = web.get(f"/studies/new/?study={study.pk}").context["form"]
+    names = ("job_name", "axis_1", "values_1", "configurations", "num_repeats", "arrangement")
+    assert [form[name].value() for name in names] == ["first of all", "optimizer", "sgd", lines, 2, "grid"]
+    web.post("/studies/new/", fill_in(web, configurations=lines, arrangement="list", num_repeats=2))
+    listed = Study.objects.latest("pk")
+    assert web.get(f"/studies/new/?study={listed.pk}").context["form"]["configurations"].value() == lines
+
+
+def test_the_preview_tells_runs_and_what_would_be_left_out(web: Client) -> None:
+    make_worker()
+    values = {"axis_1": "precision", "values_1": "fp8, bf16-mixed", "num_repeats": 4}
+    page = web.post("/studies/check/", fill_in(web, **values)).content.decode()
+    assert "2 configurations × 4 repeats" in page
+    assert "1 configuration would be left out" in page
+    assert "not known: nothing like it was measured yet" in page
+    assert 'id="notes-micro_batch_size"' in page
+    assert "Say which values it takes" in web.post("/studies/check/", fill_in(web, axis_1="precision")).content.decode()
+    assert not Job.objects.exists()
