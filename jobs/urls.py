@@ -3,8 +3,10 @@
 from django.urls import path
 
 from jobs.views import (
+    ablation,
     account,
     artifacts,
+    claims,
     compare,
     fleet,
     history,
@@ -35,6 +37,7 @@ urlpatterns = [
     path("jobs/estimates/<slug:key>/", job_form.job_estimate, name="job-estimate"),
     path("jobs/act/", job_actions.jobs_act, name="jobs-act"),
     path("jobs/<int:pk>/", job_page.job_detail, name="job-detail"),
+    path("jobs/<int:pk>/ablation/", ablation.job_ablation, name="job-ablation"),
     path("jobs/<int:pk>/parts/", job_page.job_parts, name="job-parts"),
     path("jobs/<int:pk>/points/", job_page.job_points, name="job-points"),
     path("jobs/<int:pk>/log/", job_page.job_log, name="job-log"),
@@ -59,6 +62,8 @@ urlpatterns = [
     path("reports/<str:token>/", study_reports.report, name="report"),
     path("reports/<str:token>/file/", study_reports.report_file, name="report-file"),
     path("leaderboard/", leaderboard.leaderboard, name="leaderboard"),
+    path("claims/", claims.claims, name="claims"),
+    path("claims/<slug:key>/<slug:device>/", claims.claim_measure, name="claim-measure"),
     path("fleet/", fleet.fleet, name="fleet"),
     path("fleet/queues/<slug:name>/", queue_page.queue_page, name="queue"),
     path("fleet/queues/<slug:name>/settings/", queue_page.queue_change, name="queue-change"),

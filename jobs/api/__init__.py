@@ -7,10 +7,12 @@ empty field where it is about the request as a whole. Numbers that are not finit
 
 from jobs.api import actions as _actions  # noqa: F401 joins the router of the jobs
 from jobs.api import exports as _exports  # noqa: F401 joins the router of the curves
+from jobs.api.ablation import router as ablation_router
 from jobs.api.app import PitwallAPI, Swagger, sign_in_for_docs
 from jobs.api.audit import router as audit_router
 from jobs.api.auth import AUTHENTICATION
 from jobs.api.boards import router as boards_router
+from jobs.api.claims import router as claims_router
 from jobs.api.curves import router as curves_router
 from jobs.api.fleet import router as fleet_router
 from jobs.api.jobs import router as jobs_router
@@ -35,8 +37,10 @@ for _router in (
     jobs_router,
     views_router,
     studies_router,
+    ablation_router,
     curves_router,
     boards_router,
+    claims_router,
     fleet_router,
     audit_router,
     options_router,

@@ -16,6 +16,7 @@ from jobs.api.errors import ErrorsOut, refusal
 from jobs.api.jobs import router, visible_job
 from jobs.api.serializers import JobOut
 from jobs.contract.messages import gettext_noop as _
+from jobs.models import Job
 from jobs.services.actions import MOST_JOBS, Act, Order, Result, perform, perform_all
 from jobs.services.change import MOST_PRIORITY
 from jobs.services.tags import MOST_TAGS
@@ -92,6 +93,18 @@ def requeue(request: HttpRequest, job_id: int, body: ReasonIn | None = None) -> 
 def clone(request: HttpRequest, job_id: int, body: ReasonIn | None = None) -> Status[JobOut]:
     """A new job of yours that asks for the same in the same queue."""
     return Status(201, _performed(request, job_id, Act.CLONE, body))
+
+
+@router.post(
+    "/jobs/{int:job_id}/fit",
+    response={200: JobOut, 201: JobOut} | _REFUSED,
+    summary="Run a job whose memory ran out in smaller micro-batches",
+)
+def fit(request: HttpRequest, job_id: int, body: ReasonIn | None = None) -> Status[JobOut]:
+    """A new job of yours with the same global batch; 200 and the one that is there where it was queued before."""
+    known = Job.objects.filter(smaller_of=job_id).values_list("pk", flat=True).first()
+    made = _performed(request, job_id, Act.FIT, body)
+    return Status(200 if made.id == known else 201, made)
 
 
 @router.patch("/jobs/{int:job_id}", response={200: JobOut} | _REFUSED, summary="Change a job")

@@ -124,6 +124,8 @@ class JobOut(JobRow):
     place: int | None  # in its queue's line, from 1; null where it does not wait
     starts_in_s: float | None  # estimated from measured step times; null where that cannot be told
     cancel_reason: str
+    smaller_of: int | None  # the job whose memory ran out, where this one does its work in smaller micro-batches
+    smaller: int | None  # the job that was queued so instead of this one
     series: list[str]  # the names under which its curves can be read
     attempts: list[AttemptOut]
     warnings: list[FindingOut]
@@ -140,6 +142,8 @@ class JobOut(JobRow):
             place=turn.place if turn else None,
             starts_in_s=turn.starts_in_s if turn else None,
             cancel_reason=job.cancel_reason,
+            smaller_of=job.smaller_of_id,
+            smaller=Job.objects.filter(smaller_of=job.pk).values_list("pk", flat=True).first(),
             series=series_names(job.last_attempt) if job.last_attempt else [],
             attempts=attempts,
             warnings=attempts[-1].warnings if attempts else _warnings_ahead(job),

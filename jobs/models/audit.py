@@ -12,6 +12,7 @@ class AuditAction(models.TextChoices):
     CANCEL = "cancel", _("Cancel")
     REQUEUE = "requeue", _("Queue again")
     CLONE = "clone", _("Copy")
+    FIT = "fit", _("Smaller micro-batches")
     PRIORITY = "priority", _("Priority")
     REORDER = "reorder", _("Order")
     MOVE = "move", _("Move to another queue")

@@ -109,6 +109,9 @@ class Job(Figures):
     study = models.ForeignKey("Study", null=True, blank=True, on_delete=models.SET_NULL, related_name="jobs")
     study_place = models.PositiveSmallIntegerField(null=True, blank=True)
 
+    # The job whose memory ran out, where this one does its work in smaller micro-batches; at most one does.
+    smaller_of = models.OneToOneField("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="smaller")
+
     origin = models.CharField(max_length=10, choices=Origin.choices, default=Origin.SUBMITTED)
     imported_sha256 = models.CharField(max_length=64, blank=True)  # of the result file, so that it comes in once
 

@@ -18,6 +18,8 @@ class Study(models.Model):
     left_out = models.JSONField(
         default=list, blank=True
     )  # configurations that the rules refused: place, changes, findings
+    preset = models.CharField(max_length=60, blank=True)  # what it was made of at one click: the claim
+    # that it is to show and on what ("amp/cpu"), or the job whose options it takes apart ("ablation/12")
     created_at = models.DateTimeField(auto_now_add=True)
     # While it is paused, none of its runs is claimed; those that run go on.
     paused_at = models.DateTimeField(null=True, blank=True)

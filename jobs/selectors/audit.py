@@ -17,6 +17,7 @@ _SENTENCES: dict[str, str | Promise] = {
     AuditAction.CANCEL: _("cancelled it"),
     AuditAction.REQUEUE: _("queued it again"),
     AuditAction.CLONE: _("made it as a copy of #%(source)s"),
+    AuditAction.FIT: _("queued it in smaller micro-batches than #%(source)s, whose memory ran out"),
     AuditAction.PRIORITY: _("changed the priority from %(before)s to %(after)s"),
     AuditAction.REORDER: _("moved it from place %(before)s to place %(after)s"),
     AuditAction.MOVE: _("moved it from the queue “%(before)s” to “%(after)s”"),

@@ -110,7 +110,7 @@ def view_study(study: Study) -> StudyView:
     by_place: dict[int, list[Job]] = defaultdict(list)
     for job in jobs:
         by_place[job.study_place or 0].append(job)
-    runs = {place: _runs(group) for place, group in by_place.items()}
+    runs = {place: counted_runs(group) for place, group in by_place.items()}
     baseline = runs.get(0, {})
     margin = _margin(baseline)
     rows = [
@@ -155,7 +155,7 @@ def refused_by(queue: Queue, configurations: Iterable[Configuration]) -> list[tu
     return [(one, refused) for one, refused in answers if refused]
 
 
-def _runs(jobs: list[Job]) -> dict[int, Attempt]:
+def counted_runs(jobs: list[Job]) -> dict[int, Attempt]:
     """The attempts whose figures count, by seed. One that was resumed never ranks on time."""
     succeeded = [job for job in jobs if job.outcome == Outcome.SUCCEEDED and job.last_attempt]
     attempts = {job.spec["seed"]: job.last_attempt for job in succeeded}

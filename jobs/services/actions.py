@@ -13,6 +13,7 @@ from jobs.services.cancel import request_cancel
 from jobs.services.change import change_priority, change_time_limit, move_job
 from jobs.services.clone import clone_job
 from jobs.services.errors import NotAllowed, NotPossible, SpecRefused
+from jobs.services.fit import queue_proposal
 from jobs.services.order import move_to_end, move_to_front, place_job
 from jobs.services.requeue import requeue_job
 from jobs.services.tags import add_tags, remove_tags, replace_tags
@@ -26,6 +27,7 @@ class Act(StrEnum):
     CANCEL = "cancel"
     REQUEUE = "requeue"
     CLONE = "clone"
+    FIT = "fit"  # after an out-of-memory: the same work in smaller micro-batches
     PRIORITY = "priority"
     MOVE = "move"
     TIME_LIMIT = "time_limit"
@@ -55,7 +57,7 @@ class Result:
     """What came of it for one job; `error` is a sentence, empty where it was done."""
 
     job_id: int
-    job: Job | None  # as it is now; for a copy, the new one
+    job: Job | None  # as it is now; for what makes a new job, the new one
     error: str = ""
 
 
@@ -63,6 +65,7 @@ _DOERS: dict[Act, Callable[[Job, User, Order], Job | None]] = {
     Act.CANCEL: lambda job, by, order: request_cancel(job, by, order.reason),
     Act.REQUEUE: lambda job, by, order: requeue_job(job, by, order.reason),
     Act.CLONE: lambda job, by, order: clone_job(job, by, order.reason),
+    Act.FIT: lambda job, by, order: queue_proposal(job, by, order.reason),
     Act.PRIORITY: lambda job, by, order: change_priority(job, by, order.priority, order.reason),
     Act.MOVE: lambda job, by, order: move_job(job, by, _needed(order.queue), order.reason),
     Act.TIME_LIMIT: lambda job, by, order: change_time_limit(job, by, order.time_limit_s, order.reason),
@@ -74,13 +77,15 @@ _DOERS: dict[Act, Callable[[Job, User, Order], Job | None]] = {
     Act.UNTAG: lambda job, by, order: remove_tags(job, by, order.tags, order.reason),
 }
 
+_MAKE_NEW_JOBS = (Act.CLONE, Act.FIT)  # and leave the one that they are made from as it is
+
 
 def perform(by: User, job: Job, order: Order) -> Job:
-    """Do it to one job that the person sees; the job as it is now, or its copy.
+    """Do it to one job that the person sees; the job as it is now, or the new one that was made from it.
 
     Raises `NotAllowed` where they may not, `NotPossible` or `SpecRefused` where the job is not in the state for it.
     """
-    if order.act is not Act.CLONE and not may_change(by, job):
+    if order.act not in _MAKE_NEW_JOBS and not may_change(by, job):
         raise NotAllowed(gettext("Job %(job)s is not yours. Its owner or staff can do this.") % {"job": job.pk})
     return _DOERS[order.act](job, by, order) or job
 

@@ -67,6 +67,10 @@ def _done(order: Order, count: int, job_id: int) -> str:
         Act.CANCEL: (gettext("Job #%(job)s is cancelled."), gettext("%(count)s jobs are cancelled.")),
         Act.REQUEUE: (gettext("Job #%(job)s waits again."), gettext("%(count)s jobs wait again.")),
         Act.CLONE: (gettext("Job #%(job)s is the copy."), gettext("%(count)s copies wait.")),
+        Act.FIT: (
+            gettext("Job #%(job)s does the same work in smaller micro-batches."),
+            gettext("%(count)s jobs do the same work in smaller micro-batches."),
+        ),
         Act.PRIORITY: (
             gettext("Job #%(job)s has priority %(priority)s."),
             gettext("%(count)s jobs have priority %(priority)s."),

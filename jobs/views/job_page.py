@@ -27,6 +27,7 @@ from jobs.selectors.audit import history_of
 from jobs.selectors.curves import CurveView, flushes_told, new_chunks, read_all_series, wall_before
 from jobs.selectors.jobs import may_change
 from jobs.selectors.operators import read_operators
+from jobs.selectors.proposals import proposal_for
 from jobs.selectors.starts import turn_of
 from jobs.selectors.values import known_spec
 from jobs.selectors.waiting import waiting_for
@@ -123,6 +124,7 @@ def _context(request: HttpRequest, job: Job) -> dict[str, Any]:
         "measurements": _measurements(measured),
         "spec_rows": _spec_rows(job),
         "warnings": [translate(Finding.model_validate(item)) for item in attempt.findings] if attempt else [],
+        "proposal": proposal_for(job),
         "waiting_for": waiting_for(job),
         "turn": turn_of(job),
         "total_steps": total_steps(job),

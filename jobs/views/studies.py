@@ -24,6 +24,7 @@ from jobs.forms.verdict import Verdict, judge
 from jobs.live import list_version, read_open_jobs
 from jobs.messages import translate
 from jobs.models import Job, Queue, Study
+from jobs.selectors.ablation import ablation_of
 from jobs.selectors.audit import history_of
 from jobs.selectors.jobs import asked_spec, teams_of
 from jobs.selectors.studies import StudyRow, StudyView, may_change_study, view_study, visible_studies
@@ -37,6 +38,7 @@ from jobs.services.studies import (
     pause_study,
     resume_study,
 )
+from jobs.views.ablation import shown_ablation
 from jobs.views.access import person, visible_job
 from jobs.views.job_form import check_context, line_context
 from jobs.views.live import team_ids
@@ -156,6 +158,7 @@ def study(request: HttpRequest, pk: int) -> HttpResponse:
         "study": view.study,
         "base": chips(view.plan.base),
         "rows": [shown_row(row) for row in view.rows],
+        "ablation": shown_ablation(found) if (found := ablation_of(view)) else None,
         "left_out": shown_left_out(view.study),
         "share_link": _share_link(request, view.study),
         "headline": headline(view),

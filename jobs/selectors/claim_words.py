@@ -1,0 +1,64 @@
+"""Claims and what was measured of them, in words."""
+
+from django.utils.translation import gettext as _
+
+from jobs.claim_verdict import ClaimVerdict, Measured
+from jobs.contract.claims import Promise, Quantity
+from jobs.selectors.claims import PresetState, Standing
+
+
+def promise_words(promise: Promise) -> str:
+    """What is promised, as a figure that can be held against a measurement."""
+    if promise.quantity is Quantity.TIME:
+        words = _("at least %(factor)s times as fast") % {"factor": f"{promise.at_least:.3g}"}
+        return words if promise.at_least > 1 else _("faster")
+    words = _("at least %(share)s less memory") % {"share": f"{1 - 1 / promise.at_least:.0%}"}
+    return words if promise.at_least > 1 else _("less memory")
+
+
+def measured_words(promise: Promise, measured: Measured | None) -> str:
+    """What was seen of a promise, with its 99 % interval."""
+    if measured is None:
+        return _("Too few repeats for a verdict.")
+    if promise.quantity is Quantity.TIME:
+        factors = [f"{value:.2f}" for value in (measured.factor, measured.low, measured.high)]
+        return _("%(factor)s times as fast (99 %% interval %(low)s to %(high)s, n = %(n)s)") % _places(
+            factors, measured
+        )
+    shares = [f"{1 / value:.0%}" for value in (measured.factor, measured.high, measured.low)]
+    return _("%(factor)s of the memory (99 %% interval %(low)s to %(high)s, n = %(n)s)") % _places(shares, measured)
+
+
+def verdict_words(verdict: ClaimVerdict) -> str:
+    """The verdict of one device."""
+    return {
+        ClaimVerdict.HOLDS: _("holds here"),
+        ClaimVerdict.FAILS: _("does not hold here"),
+        ClaimVerdict.UNDECIDED: _("not decided yet"),
+    }[verdict]
+
+
+def standing_words(standing: Standing) -> str:
+    """What is known of a claim here."""
+    return {
+        Standing.HOLDS: _("holds here"),
+        Standing.FAILS: _("does not hold here"),
+        Standing.MIXED: _("depends on the device"),
+        Standing.UNDECIDED: _("not decided yet"),
+        Standing.MEASURING: _("being measured"),
+        Standing.NEEDS_GPU: _("needs a GPU"),
+        Standing.NOT_MEASURED: _("not measured yet"),
+    }[standing]
+
+
+def preset_words(state: PresetState) -> str:
+    """Why its study cannot be made now; empty where it can."""
+    if state.queue:
+        return ""
+    if state.preset.num_gpus > 1:
+        return _("Needs a worker with %(n)s GPUs.") % {"n": state.preset.num_gpus}
+    return _("Needs a worker with a GPU.") if state.preset.num_gpus else _("Needs a worker that is online.")
+
+
+def _places(values: list[str], measured: Measured) -> dict[str, object]:
+    return dict(zip(("factor", "low", "high"), values, strict=True)) | {"n": measured.n}
