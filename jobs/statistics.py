@@ -80,6 +80,20 @@ def spread_of(values: Sequence[float], band: Band) -> Spread | None:
     return Spread(mean, mean - reach, mean + reach, n)
 
 
+def repeats_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """The 95 % t-interval of what repeats measured: of their geometric mean, of the mean where one is not positive.
+
+    None for fewer than two, which say nothing of their spread, and where one is not finite.
+    """
+    if len(values) < 2 or not all(map(math.isfinite, values)):
+        return None
+    is_positive = all(value > 0 for value in values)
+    points = [math.log(value) for value in values] if is_positive else list(values)
+    middle, reach = fmean(points), band_factor(Band.INTERVAL, len(points)) * stdev(points)
+    low, high = middle - reach, middle + reach
+    return (math.exp(low), math.exp(high)) if is_positive else (low, high)
+
+
 def band_factor(band: Band, n: int) -> float:
     """How many standard deviations the band of `n` repeats reaches; 0 for a single one."""
     if n < 2:

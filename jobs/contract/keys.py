@@ -1,8 +1,9 @@
-"""The two keys that say which runs may be compared: the same work, on the same ground."""
+"""The keys of runs: what work was done and on what ground, which must agree to be compared, and how it was done."""
 
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from jobs.contract.options import Role
@@ -34,6 +35,26 @@ def environment_key(device_name: str, versions: Mapping[str, str]) -> str:
     """A short hash of what a run was done on: device model, driver, torch and engine versions."""
     names = ("driver", "torch", "engine")
     return _key({"device_name": device_name} | {name: versions.get(name, "") for name in names})
+
+
+def configuration(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """How the work was done: every configuration field of a resolved spec in plain values.
+
+    A spec stored before a field was added counts with that field's default.
+    """
+    return {name: spec.get(name, default) for name, default in _default_configuration().items()}
+
+
+def configuration_key(spec: Mapping[str, Any]) -> str:
+    """A short hash of what differs from the defaults, so that a new field leaves the keys of old runs as they are."""
+    defaults = _default_configuration()
+    return _key({name: value for name, value in configuration(spec).items() if value != defaults[name]})
+
+
+@cache
+def _default_configuration() -> dict[str, Any]:
+    defaults = TrainSpec().model_dump(mode="json")
+    return {name: defaults[name] for name in fields_with_role(Role.CONFIGURATION)}
 
 
 def _key(values: Mapping[str, Any]) -> str:

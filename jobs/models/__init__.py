@@ -3,6 +3,7 @@
 from jobs.models.account import ApiToken, Membership, Team, User
 from jobs.models.attempt import Attempt
 from jobs.models.audit import AuditAction, AuditEntry
+from jobs.models.board import Board, BoardEntry, Reproduction
 from jobs.models.curve import CurveBlock, CurveChunk
 from jobs.models.device import Device, DeviceUse
 from jobs.models.estimate import SpecEstimate
@@ -20,6 +21,8 @@ __all__ = [
     "AttemptNode",
     "AuditAction",
     "AuditEntry",
+    "Board",
+    "BoardEntry",
     "CurveBlock",
     "CurveChunk",
     "Device",
@@ -28,6 +31,7 @@ __all__ = [
     "JobTag",
     "Membership",
     "Queue",
+    "Reproduction",
     "SavedView",
     "SpecEstimate",
     "Study",

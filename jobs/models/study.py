@@ -58,6 +58,8 @@ class Workload(models.Model):
 
     key = models.CharField(max_length=16, primary_key=True)  # `contract.keys.workload_key`
     loss_margin = models.FloatField()
+    # The training loss that runs are timed to, fixed by the first run that fell: nine tenths of its way down.
+    target_loss = models.FloatField(null=True, blank=True)
     fixed_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

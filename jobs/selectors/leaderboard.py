@@ -1,30 +1,94 @@
-"""The leaderboard: which configuration does the same work fastest on the same ground."""
+"""The leaderboard: which configuration does the same work best on the same ground, at equal loss, beyond noise."""
 
 import json
 import math
-from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import datetime
-from functools import cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cached_property
 from statistics import median
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.utils.functional import Promise
 from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
-from jobs.contract.keys import workload
+from jobs.board_runs import BoardRun
+from jobs.contract.keys import configuration
+from jobs.contract.metrics import Better
 from jobs.contract.options import Role
 from jobs.contract.spec import TrainSpec, fields_with_role
 from jobs.contract.states import Outcome
-from jobs.models import Attempt, Job, User
-from jobs.selectors.jobs import visible_jobs
+from jobs.equal_loss import LossComparison, LossVerdict, compare_losses
+from jobs.loss_course import time_to
+from jobs.models import Board, BoardEntry, User, Workload
+from jobs.ranking import Repeats, middle_of, paired_values, ratio_to, share_places
+from jobs.selectors.board_filter import BoardFilter
+from jobs.selectors.jobs import teams_of
+from jobs.statistics import RatioInterval, Verdict, judge, repeats_interval
 
-# The newest runs that boards are made of; older ones are history, not a ranking.
-_NEWEST_RUNS = 5000
+# So many seeds make a verdict of equal loss likely where there is one; see `jobs.equal_loss`.
+WANTED_SEEDS = 5
+# More configurations than this are not read for one page: the fastest are.
+MOST_ENTRIES = 500
 
-# What a board does not look at, and would cost more to decode than all the rest.
-_UNREAD = ("spec", "last_attempt__error", "last_attempt__findings", "last_attempt__summary")
+TIME_TO_TARGET = "time_to_target_s"
+ENERGY_TO_TARGET = "energy_to_target_j"
+LOSS = "final_eval_loss"
+
+
+@dataclass(frozen=True)
+class BoardMetric:
+    """A figure that configurations are ranked by."""
+
+    name: str  # of `BoardRun`
+    label: str | Promise
+    unit: str
+    better: Better
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Its direction."""
+        return self.better is Better.LOWER
+
+    @property
+    def is_to_target(self) -> bool:
+        """Whether it may not be reached at all."""
+        return self.name in (TIME_TO_TARGET, ENERGY_TO_TARGET)
+
+
+METRICS = {
+    metric.name: metric
+    for metric in (
+        BoardMetric("steady_step_time_ms", _("Step time"), "ms", Better.LOWER),
+        BoardMetric("samples_per_s", _("Throughput"), "/s", Better.HIGHER),
+        BoardMetric(TIME_TO_TARGET, _("Time to target loss"), "s", Better.LOWER),
+        BoardMetric("peak_bytes", _("Peak memory"), "bytes", Better.LOWER),
+        BoardMetric(ENERGY_TO_TARGET, _("Energy to target loss"), "J", Better.LOWER),
+        BoardMetric("mfu", _("MFU"), "", Better.HIGHER),
+    )
+}
+LOSS_METRIC = BoardMetric(LOSS, _("Evaluation loss"), "", Better.LOWER)
+FIRST_METRIC = "steady_step_time_ms"
+
+
+class Standing(StrEnum):
+    """Whether a configuration may rank, and if not, why."""
+
+    BASELINE = "baseline"
+    EQUAL = "equal"
+    BETTER = "better"
+    UNGATED = "ungated"  # the work has no loss that could be compared
+    WORSE = "worse"
+    INSUFFICIENT = "insufficient"
+    FAILED = "failed"  # no run of it ended well
+
+    @property
+    def may_rank(self) -> bool:
+        """Whether it ranks by default."""
+        return self in (Standing.BASELINE, Standing.EQUAL, Standing.BETTER, Standing.UNGATED)
 
 
 @dataclass(frozen=True)
@@ -36,139 +100,303 @@ class Column:
 
 
 @dataclass(frozen=True)
-class BoardRow:
-    """All runs of one configuration; medians over `n` runs."""
+class Cell:
+    """A figure over the repeats of one configuration; `median` is infinite where most never reached the target."""
 
-    rank: int
-    configuration: dict[str, Any]  # every configuration field
+    median: float | None
+    low: float | None  # the 95 % interval, None for fewer than two repeats
+    high: float | None
     n: int
-    steady_step_time_ms: float
-    ratio: float  # step time relative to the fastest configuration, 1 or more
-    samples_per_s: float | None
-    peak_allocated_bytes: int | None
-    peak_rss_bytes: int | None
-    final_eval_loss: float | None
-    job_ids: list[int]
-    owners: list[str]
-    last_ended_at: datetime
+    num_missed: int = 0  # of `n`, those that never reached the target
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether most repeats reached the target."""
+        return self.median is None or math.isfinite(self.median)
 
 
 @dataclass(frozen=True)
-class Board:
-    """One workload in one environment; only runs that share both are ranked against each other."""
+class Asked:
+    """What of a board is asked for."""
 
-    workload_key: str
-    environment_key: str
-    workload: dict[str, Any]
-    title: str
-    device_name: str
-    versions: dict[str, str]
+    metric: str = FIRST_METRIC
+    ranks_all: bool = False  # also what is not shown to be of equal loss
+    budget_bytes: float | None = None  # only what fits into so much memory
+    baseline: int | None = None  # an entry; the board's own where it is None
+    target: float | None = None  # a training loss; the work's own where it is None
+    only: BoardFilter | None = None  # configurations and runs that are looked at; None: all
+
+
+@dataclass(frozen=True)
+class BoardRow:
+    """One configuration."""
+
+    entry: BoardEntry
+    runs: list[BoardRun]  # the newest that ended well
+    configuration: dict[str, Any]
+    standing: Standing
+    rank: int | None  # None where it does not rank
+    is_tie: bool
+    cells: dict[str, Cell]
+    ratio: RatioInterval | None  # of the ranking metric, to the baseline
+    verdict: Verdict
+    loss: LossComparison | None
+    outcomes: dict[str, int]  # how many of its runs ended otherwise than well
+    num_runs: int  # of all that were ever made
+
+    @property
+    def n(self) -> int:
+        """Runs that its figures are of."""
+        return len(self.runs)
+
+    @property
+    def num_seeds(self) -> int:
+        """Different seeds among them."""
+        return len({run.seed for run in self.runs})
+
+    @property
+    def job_ids(self) -> list[int]:
+        """Its newest runs, the newest first."""
+        return [run.job for run in reversed(self.runs)]
+
+    @property
+    def owners(self) -> list[str]:
+        """Who made them, each once."""
+        return list(dict.fromkeys(run.owner for run in reversed(self.runs)))
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether all others are held against it."""
+        return self.standing is Standing.BASELINE
+
+    @property
+    def is_faster_not_equal(self) -> bool:
+        """Whether it is ahead of the baseline beyond noise, but not at equal loss."""
+        return self.standing is Standing.WORSE and self.verdict is Verdict.BETTER
+
+
+@dataclass(frozen=True)
+class BoardView:
+    """A board with its rows: those that rank in their order, then the others, then what never ended well."""
+
+    board: Board
+    metric: BoardMetric
     columns: list[Column]  # the configuration fields in which the rows differ
     rows: list[BoardRow]
+    margin: float | None
+    target: float | None
+    num_hidden: int = 0  # rows that the budget or the filter leaves out
+    num_unread: int = 0  # configurations beyond those that are read for one page
+    budget_bytes: float | None = None
+    all_rows: list[BoardRow] = field(default_factory=list)  # with those that do not fit
+
+    @cached_property
+    def title(self) -> str:
+        """The work in words."""
+        work: dict[str, Any] = self.board.workload
+        return gettext(
+            "%(model)s on %(dataset)s, %(num_steps)s steps of %(global_batch_size)s samples, "
+            "%(optimizer)s at learning rate %(learning_rate)s"
+        ) % (work | {"learning_rate": f"{work['learning_rate']:g}"})
+
+    @property
+    def baseline(self) -> BoardRow | None:
+        """The row that the others are held against."""
+        return next((row for row in self.all_rows if row.is_baseline), None)
+
+    @property
+    def winner(self) -> BoardRow | None:
+        """The row that ranks first, where anything ranks."""
+        return next((row for row in self.rows if row.rank == 1), None)
+
+    @property
+    def ranked(self) -> list[BoardRow]:
+        """The rows that have a place."""
+        return [row for row in self.rows if row.rank is not None]
+
+    @property
+    def unranked(self) -> list[BoardRow]:
+        """The rows without one."""
+        return [row for row in self.rows if row.rank is None]
 
 
-def boards(user: User) -> list[Board]:
-    """A board for each workload and environment among the jobs that `user` may see, the last used one first.
-
-    Thin on purpose: rows are ranked by their median step time alone. Intervals, verdicts and the gate that only lets
-    runs of equal loss be ranked come with studies, which repeat each configuration over paired seeds.
-    """
-    groups: dict[tuple[str, str], list[Job]] = defaultdict(list)
-    for job in _ranked_jobs(user):
-        attempt = _attempt(job)
-        groups[attempt.workload_key, attempt.environment_key].append(job)
-    return [_board(jobs) for jobs in groups.values()]
+def visible_boards(user: User) -> QuerySet[Board]:
+    """The boards of the user's teams, the last used one first; staff see every one."""
+    boards = Board.objects.select_related("team").order_by("-last_ended_at", "-pk")
+    return boards if user.is_staff else boards.filter(team__in=teams_of(user))
 
 
-def _ranked_jobs(user: User) -> QuerySet[Job]:
-    """Succeeded jobs with a step time, newest first; one query. A run in two parts is never ranked on its time."""
-    jobs = visible_jobs(user).filter(outcome=Outcome.SUCCEEDED, last_attempt__steady_step_time_ms__gt=0)
-    # PostgreSQL holds NaN for greater than every number, infinity included; SQLite stores it as null.
-    jobs = jobs.filter(last_attempt__resumed_at_step=None, last_attempt__steady_step_time_ms__lt=math.inf)
-    jobs = jobs.exclude(last_attempt__workload_key="").select_related(None).select_related("owner", "last_attempt")
-    return jobs.defer(*_UNREAD)[:_NEWEST_RUNS]
+def with_counts(boards: QuerySet[Board]) -> QuerySet[Board]:
+    """The boards with how many configurations each has."""
+    entries = BoardEntry.objects.filter(board=OuterRef("pk")).order_by().values("board")
+    return boards.annotate(num_entries=Coalesce(Subquery(entries.annotate(n=Count("pk")).values("n")), 0))
 
 
-def _board(jobs: list[Job]) -> Board:
-    newest = _attempt(jobs[0])
-    work = workload(TrainSpec.model_validate(newest.resolved_spec), newest.dataset_revision)
-    groups: dict[str, list[Job]] = defaultdict(list)
-    for job in jobs:
-        groups[json.dumps(_configuration(job))].append(job)
-    ranked = sorted(groups.values(), key=lambda group: _step_time_ms(group))
-    fastest_ms = _step_time_ms(ranked[0])
-    rows = [_row(rank, group, fastest_ms) for rank, group in enumerate(ranked, start=1)]
-    return Board(
-        workload_key=newest.workload_key,
-        environment_key=newest.environment_key,
-        workload=work,
-        title=_title(work),
-        device_name=newest.device_name,
-        versions=newest.versions,
+def view_board(board: Board, asked: Asked | None = None) -> BoardView:
+    """Everything that its page shows; three queries."""
+    asked = asked or Asked()
+    found = board.entries.order_by("step_time_ms", "pk")
+    found = found if asked.target is not None else found.defer("courses")
+    entries = list(found[: MOST_ENTRIES + 1])
+    num_unread = board.entries.count() - MOST_ENTRIES if len(entries) > MOST_ENTRIES else 0
+    entries = entries[:MOST_ENTRIES]
+    workload = Workload.objects.filter(pk=board.workload_key).first()
+    margin = workload.loss_margin if workload and workload.loss_margin > 0 else None
+    runs = {entry.pk: _runs(entry, asked) for entry in entries}
+    base_id = _baseline_id(board, entries, runs, asked)
+    metric = METRICS[asked.metric]
+    baseline = runs.get(base_id or 0, [])  # whole, whatever the rows are narrowed to
+    rows = [_row(entry, _narrowed(runs[entry.pk], asked), baseline, base_id, margin, metric) for entry in entries]
+    if asked.only:
+        only = asked.only
+        rows = [row for row in rows if only.allows(row.configuration) and (row.runs or not only.narrows_runs)]
+    fitting = [row for row in rows if _fits(row, asked.budget_bytes)]
+    return BoardView(
+        board=board,
+        metric=metric,
         columns=_columns(rows),
-        rows=rows,
+        rows=_in_places(fitting, metric, ranks_all=asked.ranks_all),
+        margin=margin,
+        target=asked.target if asked.target is not None else (workload.target_loss if workload else None),
+        num_hidden=len(entries) - len(fitting),
+        num_unread=num_unread,
+        budget_bytes=asked.budget_bytes,
+        all_rows=rows,
     )
 
 
-def _row(rank: int, jobs: list[Job], fastest_ms: float) -> BoardRow:
-    attempts = [_attempt(job) for job in jobs]
-    step_time_ms = _step_time_ms(jobs)
+def _runs(entry: BoardEntry, asked: Asked) -> list[BoardRun]:
+    runs = [BoardRun.from_json(stored) for stored in entry.runs]
+    return [_retimed(run, entry, asked.target) for run in runs] if asked.target is not None else runs
+
+
+def _narrowed(runs: list[BoardRun], asked: Asked) -> list[BoardRun]:
+    return [run for run in runs if asked.only.allows_run(run)] if asked.only else runs
+
+
+def _retimed(run: BoardRun, entry: BoardEntry, target: float) -> BoardRun:
+    """The run with its time to another target; energy goes with the time."""
+    time_s = time_to(entry.courses.get(str(run.job), []), target)
+    power_w = run.energy_to_target_j / run.time_to_target_s if run.energy_to_target_j and run.time_to_target_s else None
+    energy_j = power_w * time_s if power_w and time_s is not None else None
+    changed = {"time_to_target_s": time_s, "energy_to_target_j": energy_j}
+    return BoardRun.from_json(run.as_json() | changed)
+
+
+def _baseline_id(
+    board: Board, entries: Sequence[BoardEntry], runs: Mapping[int, list[BoardRun]], asked: Asked
+) -> int | None:
+    """The entry asked for, else the board's own, else the oldest that has runs."""
+    for wanted in (asked.baseline, board.baseline_id):
+        if wanted is not None and wanted in runs:
+            return wanted
+    return min((entry.pk for entry in entries if runs[entry.pk]), default=None)
+
+
+def repeats_of(runs: Sequence[BoardRun], name: str) -> Repeats:
+    """A figure of each run by its seed; one that never reached the target counts as infinite."""
+    values = [(run.seed, getattr(run, name)) for run in runs]
+    if name != TIME_TO_TARGET:
+        return [(seed, value) for seed, value in values if value is not None]
+    return [
+        (run.seed, math.inf if run.time_to_target_s is None else run.time_to_target_s) for run in runs if run.has_course
+    ]
+
+
+def _row(
+    entry: BoardEntry,
+    runs: list[BoardRun],
+    baseline: list[BoardRun],
+    base_id: int | None,
+    margin: float | None,
+    metric: BoardMetric,
+) -> BoardRow:
+    is_baseline = entry.pk == base_id
+    loss = None if is_baseline or margin is None else _compared(runs, baseline, margin)
+    ratio = None if is_baseline else ratio_to(repeats_of(runs, metric.name), repeats_of(baseline, metric.name))
     return BoardRow(
-        rank=rank,
-        configuration=_configuration(jobs[0]),
-        n=len(jobs),
-        steady_step_time_ms=step_time_ms,
-        ratio=step_time_ms / fastest_ms,
-        samples_per_s=_median(attempt.samples_per_s for attempt in attempts),
-        peak_allocated_bytes=_whole(_median(attempt.peak_allocated_bytes for attempt in attempts)),
-        peak_rss_bytes=_whole(_median(attempt.peak_rss_bytes for attempt in attempts)),
-        final_eval_loss=_median(attempt.final_eval_loss for attempt in attempts),
-        job_ids=[job.pk for job in jobs],
-        owners=list(dict.fromkeys(job.owner.get_username() for job in jobs)),
-        last_ended_at=max(attempt.ended_at for attempt in attempts if attempt.ended_at),
+        entry=entry,
+        runs=runs,
+        configuration=configuration(entry.configuration),
+        standing=_standing(runs, baseline, loss, is_baseline=is_baseline),
+        rank=None,
+        is_tie=False,
+        cells={name: cell_of(repeats_of(runs, name)) for name in (*METRICS, LOSS)},
+        ratio=ratio,
+        verdict=judge(ratio, lower_is_better=metric.lower_is_better),
+        loss=loss,
+        outcomes={name: count for name, count in entry.outcomes.items() if name != Outcome.SUCCEEDED},
+        num_runs=sum(entry.outcomes.values()),
     )
 
 
-def _attempt(job: Job) -> Attempt:
-    assert job.last_attempt is not None, "a job that succeeded has an attempt"  # noqa: S101 our own mistake
-    return job.last_attempt
+def _compared(runs: list[BoardRun], baseline: list[BoardRun], margin: float) -> LossComparison | None:
+    pairs = paired_values(repeats_of(runs, LOSS), repeats_of(baseline, LOSS))
+    return compare_losses([mine - theirs for mine, theirs in pairs], margin)
 
 
-def _configuration(job: Job) -> dict[str, Any]:
-    """Its configuration fields; a spec stored before a field was added counts with that field's default."""
-    resolved = _attempt(job).resolved_spec or {}
-    return {name: resolved.get(name, default) for name, default in _default_configuration().items()}
+def _standing(
+    runs: list[BoardRun], baseline: list[BoardRun], loss: LossComparison | None, *, is_baseline: bool
+) -> Standing:
+    if is_baseline:
+        return Standing.BASELINE
+    if not runs:
+        return Standing.FAILED
+    if not repeats_of(baseline, LOSS):
+        return Standing.UNGATED
+    return {
+        LossVerdict.EQUAL: Standing.EQUAL,
+        LossVerdict.BETTER: Standing.BETTER,
+        LossVerdict.WORSE: Standing.WORSE,
+        LossVerdict.INSUFFICIENT: Standing.INSUFFICIENT,
+    }[loss.verdict if loss else LossVerdict.INSUFFICIENT]
 
 
-@cache
-def _default_configuration() -> dict[str, Any]:
-    defaults = TrainSpec().model_dump(mode="json")
-    return {name: defaults[name] for name in fields_with_role(Role.CONFIGURATION)}
+def cell_of(repeats: Repeats) -> Cell:
+    """Median, interval and n of what was measured."""
+    values = [value for _seed, value in repeats]
+    if not values:
+        return Cell(None, None, None, 0)
+    low, high = repeats_interval(values) or (None, None)
+    return Cell(median(values), low, high, len(values), sum(map(math.isinf, values)))
 
 
-def _columns(rows: list[BoardRow]) -> list[Column]:
+def _fits(row: BoardRow, budget_bytes: float | None) -> bool:
+    """Whether its median peak is within the budget; what ran out of memory, or told no peak, does not fit."""
+    if budget_bytes is None:
+        return True
+    peak = row.cells["peak_bytes"].median
+    return peak is not None and peak <= budget_bytes
+
+
+def _in_places(rows: list[BoardRow], metric: BoardMetric, *, ranks_all: bool) -> list[BoardRow]:
+    """Those that rank with their places, then those that do not in the same order, then what never ended well."""
+    ordered = sorted(rows, key=lambda row: _order(row, metric))
+    ranking = [row for row in ordered if _may_rank(row, metric, ranks_all=ranks_all)]
+    places = share_places(
+        [repeats_of(row.runs, metric.name) for row in ranking], lower_is_better=metric.lower_is_better
+    )
+    placed = [replace(row, rank=place.rank, is_tie=place.is_shared) for row, place in zip(ranking, places, strict=True)]
+    chosen = {row.entry.pk for row in ranking}
+    return [*placed, *(row for row in ordered if row.entry.pk not in chosen)]
+
+
+def _may_rank(row: BoardRow, metric: BoardMetric, *, ranks_all: bool) -> bool:
+    is_measured = row.cells[metric.name].n > 0
+    return is_measured and (ranks_all or row.standing.may_rank)
+
+
+def _order(row: BoardRow, metric: BoardMetric) -> tuple[bool, float, int]:
+    repeats = repeats_of(row.runs, metric.name)
+    if not repeats:
+        return True, 0.0, row.entry.pk
+    middle = middle_of(repeats)
+    return False, middle if metric.lower_is_better else -middle, row.entry.pk
+
+
+def _columns(rows: Sequence[BoardRow]) -> list[Column]:
     return [
         Column(name, gettext(TrainSpec.model_fields[name].title or name))
         for name in fields_with_role(Role.CONFIGURATION)
         if len({json.dumps(row.configuration[name]) for row in rows}) > 1
     ]
-
-
-def _title(work: dict[str, Any]) -> str:
-    return gettext(
-        "%(model)s on %(dataset)s, %(num_steps)s steps of %(global_batch_size)s samples, "
-        "%(optimizer)s at learning rate %(learning_rate)s"
-    ) % (work | {"learning_rate": f"{work['learning_rate']:g}"})
-
-
-def _step_time_ms(jobs: list[Job]) -> float:
-    return median(attempt.steady_step_time_ms or 0.0 for attempt in map(_attempt, jobs))
-
-
-def _median(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return median(known) if known else None
-
-
-def _whole(value: float | None) -> int | None:
-    return None if value is None else round(value)

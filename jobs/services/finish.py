@@ -16,9 +16,11 @@ from jobs.contract.states import LIVE_STATES, Outcome, State
 from jobs.logs import fields_of
 from jobs.models import Attempt, Device, Job
 from jobs.models.figures import RANKED_METRICS
+from jobs.services.boards import note_run, read_course
 from jobs.services.devices import quarantine_device
 from jobs.services.errors import StaleFence
 from jobs.services.margins import fix_margin
+from jobs.services.reproductions import judge_reproductions
 from jobs.services.wake import wake_on_commit
 
 logger = logging.getLogger(__name__)
@@ -39,6 +41,7 @@ def finish_attempt(
     devices into quarantine. A request to cancel that stands by now decides the outcome, unless the work was finished
     all the same. Returns the outcome that was stored.
     """
+    course = read_course(attempt) if outcome is Outcome.SUCCEEDED else []
     with transaction.atomic():
         job = Job.objects.select_for_update().get(pk=attempt.job_id)
         if job.cancel_requested_at and outcome is not Outcome.SUCCEEDED:
@@ -50,6 +53,8 @@ def finish_attempt(
         _close(attempt, outcome, summary, error)
         if outcome is Outcome.SUCCEEDED:
             fix_margin(attempt, summary)
+        note_run(attempt.pk, course)
+        judge_reproductions(job.pk)
         _free_all(attempt, left_behind)
         wake_on_commit(job.queue.name)
     logger.info("ended as %s", outcome.value, extra=fields_of(attempt))

@@ -14,6 +14,7 @@ from jobs.curves import frames_from_points
 from jobs.models import Attempt, Job, Queue, Team, User
 from jobs.models.figures import RANKED_METRICS
 from jobs.models.job import Origin
+from jobs.services.boards import note_run, read_course
 from jobs.services.chunks import add_chunk
 from jobs.services.compaction import compact
 from jobs.services.finish import as_json, finite_figures
@@ -77,6 +78,7 @@ def _store(result: Result, *, owner: User, team: Team, queue: Queue, name: str, 
     compact(attempt)
     job.last_attempt = attempt
     job.save(update_fields=["last_attempt"])
+    note_run(attempt.pk, read_course(attempt))
     return job
 
 

@@ -15,6 +15,7 @@ from jobs.forms import CompareQuery
 from jobs.forms.compare import MOST_SERIES
 from jobs.models import Job
 from jobs.selectors.columns import CONFIGURATION, Column, field_choices
+from jobs.selectors.comparable import comparability
 from jobs.selectors.compared import MOST_JOBS, Compared, compare_columns, known_series
 from jobs.selectors.jobs import visible_jobs
 from jobs.selectors.overlay import at_best_step, overlay
@@ -144,6 +145,7 @@ def _tables(asked: Asked) -> dict[str, Any]:
         "columns": compared.columns,
         "baseline": compared.baseline,
         "comparison": comparison,
+        "comparability": comparability(asked.jobs),
         "options": comparison.options if query.shows_all else comparison.diff,
         "rows": rows if query.shows_all or len(compared.columns) < 2 else [row for row in rows if row.differs],
         "num_same": sum(not row.differs for row in rows) if len(compared.columns) > 1 else 0,

@@ -18,6 +18,7 @@ from jobs.messages import translate
 from jobs.models import Job, Queue, SpecEstimate, User
 from jobs.selectors.jobs import asked_spec, teams_of
 from jobs.selectors.line import count_up_to, waiting_in
+from jobs.selectors.measured import already_measured
 from jobs.selectors.starts import estimate_start
 from jobs.services.errors import SpecRefused
 from jobs.services.estimates import still_want, want_estimate
@@ -88,13 +89,14 @@ def job_check(request: HttpRequest) -> HttpResponse:
 
 
 def line_context(verdict: Verdict, queue: Queue | None, user: User) -> dict[str, Any]:
-    """How many wait in the queue, and when a job would start that is submitted now."""
+    """How many wait in the queue, when a job would start that is submitted now, and whether it was measured before."""
     if queue is None:
         return {}
     spec = verdict.spec.model_dump(mode="json") if verdict.spec and verdict.able else None
     return {
         "num_waiting": count_up_to(waiting_in(queue.pk)),
         "starts_in_s": estimate_start(spec, queue, user.pk) if spec else None,
+        "measured": already_measured(verdict.spec, user) if verdict.spec else None,
     }
 
 

@@ -9,7 +9,7 @@ from django.test import Client
 
 from jobs.api import api as pitwall_api
 from jobs.contract.plan import StudyPlan
-from jobs.models import Job, SavedView, Study, Team, User
+from jobs.models import Board, Job, SavedView, Study, Team, User
 from jobs.services.saved_views import save_view
 from jobs.services.studies import create_study
 from jobs.services.tokens import create_token, revoke_token
@@ -46,8 +46,11 @@ def is_for_staff(method: str, path: str) -> bool:
     return "For staff." in schema_paths()[path][method]["description"]
 
 
-def target_of(path: str, owner: User) -> Job | SavedView | Study:
-    """What the operation is about: a job that is in the state for it, a view or a study."""
+def target_of(path: str, owner: User) -> Job | SavedView | Study | Board:
+    """What the operation is about: a job that is in the state for it, a view, a study or a board."""
+    if "{board_id}" in path:
+        make_ended_job(owner)
+        return Board.objects.get()
     if "{study_id}" in path:
         asked = {"owner": owner, "team": owner.teams.get(), "queue": make_queue()}
         return create_study(plan=StudyPlan.model_validate(PLAN), **asked)
@@ -61,6 +64,7 @@ def call(client: Client, method: str, path: str, target_id: int = 1) -> Any:
         "{job_id}": str(target_id),
         "{view_id}": str(target_id),
         "{study_id}": str(target_id),
+        "{board_id}": str(target_id),
         "{series}": "train_loss",
         "{name}": "default",
         "{worker_id}": "1",

@@ -139,9 +139,11 @@ def test_the_leaderboard_has_cells_with_medians(api: Client, alice: User) -> Non
     job = make_ended_job(alice)
     [board] = get(api, "leaderboard")["boards"]
     [row] = board["rows"]
-    assert row["cells"]["steady_step_time_ms"] == {"median": 10.0, "n": 1}
-    assert row["cells"]["peak_allocated_bytes"]["median"] is None
-    assert (row["jobs"], row["ratio"], row["owners"]) == ([job.pk], 1.0, ["alice"])
+    assert row["cells"]["steady_step_time_ms"] == {"median": 10.0, "interval": None, "n": 1, "num_missed": 0}
+    assert row["cells"]["mfu"]["median"] is None
+    assert (row["jobs"], row["rank"], row["verdict"], row["owners"]) == ([job.pk], 1, "baseline", ["alice"])
+    assert [line["num_runs"] for line in get(api, "boards")["boards"]] == [1]
+    assert get(api, f"boards/{board['id']}?metric=samples_per_s")["rows"][0]["rank"] == 1
 
 
 def test_queues_workers_and_options_are_told(api: Client, alice: User) -> None:

@@ -14,7 +14,7 @@ from jobs.contract.states import Outcome
 from jobs.models import Attempt, Job
 from jobs.models.job import Origin
 from jobs.selectors.curves import read_curves
-from jobs.selectors.leaderboard import boards
+from jobs.selectors.leaderboard import visible_boards
 from jobs.services.import_run import EVENTS_PER_CHUNK, import_run
 from jobs.services.record import record_artifact
 from tests.jobs.factories import HARDWARE, make_ended_job, make_job, make_queue, make_team, make_user, start
@@ -83,7 +83,7 @@ def test_it_is_never_ranked_among_runs_that_were_measured_here(tmp_path, cast):
     attempts = [Attempt.objects.get(job=job) for job in (here, imported)]
     assert attempts[0].workload_key == attempts[1].workload_key
     assert attempts[0].environment_key != attempts[1].environment_key
-    assert {board.device_name for board in boards(cast["owner"])} == {"Fast CPU", "Fast CPU (imported)"}
+    assert {board.device_name for board in visible_boards(cast["owner"])} == {"Fast CPU", "Fast CPU (imported)"}
 
 
 def test_a_run_that_failed_comes_in_with_its_error(tmp_path, cast):

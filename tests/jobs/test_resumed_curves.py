@@ -8,7 +8,7 @@ from jobs.figures import overlay_figure
 from jobs.models import Attempt, Job, User
 from jobs.selectors.comparison import compare
 from jobs.selectors.curves import read_curve, read_curves, series_names, wall_before
-from jobs.selectors.leaderboard import boards
+from jobs.selectors.leaderboard import view_board, visible_boards
 from jobs.selectors.overlay import View, overlay
 from jobs.services.finish import finish_attempt, lose_attempt
 from jobs.services.record import record_resumed
@@ -101,7 +101,7 @@ def test_the_page_and_the_api_tell_the_seams(job: Job, api: Client, client: Clie
 def test_a_run_in_two_parts_never_ranks_on_its_time(job: Job, alice: User) -> None:
     finish_attempt(last(job), Outcome.SUCCEEDED, make_summary(steady_step_time_ms=1.0, final_train_loss=0.5))
     whole = make_ended_job(alice, worker=make_worker(), summary={"steady_step_time_ms": 9.0})
-    assert [row.job_ids for board in boards(alice) for row in board.rows] == [[whole.pk]]
+    assert [row.job_ids for board in visible_boards(alice) for row in view_board(board).rows] == [[whole.pk]]
     resumed = Job.objects.select_related("last_attempt").get(pk=job.pk)
     rows = {row.name: row for row in compare([resumed, whole]).metrics}
     assert rows["steady_step_time_ms"].best is None

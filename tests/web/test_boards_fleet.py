@@ -1,34 +1,11 @@
-"""Leaderboard, fleet, account."""
+"""Fleet, account."""
 
 from django.test import Client
 
-from jobs.contract.metrics import Summary
-from jobs.contract.states import Outcome
 from jobs.models import ApiToken, Job, User
-from jobs.services.finish import finish_attempt
 from jobs.services.tokens import user_of_token
-from tests.jobs.factories import make_job, make_spec, make_worker, points, record, start
+from tests.jobs.factories import make_worker
 from tests.web.conftest import browser_of
-
-
-def ended_job(owner: User, step_time_ms: float, **spec: object) -> Job:
-    job = make_job(owner, spec=make_spec(**spec))
-    attempt = start(job)
-    record(attempt, points([1, 2, 3], train_loss=[3.0, 2.0, 1.0]))
-    finish_attempt(attempt, Outcome.SUCCEEDED, Summary(num_steps=100, steady_step_time_ms=step_time_ms))
-    return job
-
-
-def test_the_board_leads_to_its_runs_and_to_a_form_with_the_configuration(web: Client, alice: User) -> None:
-    slow, fast = ended_job(alice, 20.0), ended_job(alice, 10.0, precision="bf16-mixed")
-    page = web.get("/leaderboard/").content.decode()
-    assert page.index(f"#{fast.pk}") < page.index(f"#{slow.pk}")
-    assert f"/jobs/new/?from={fast.pk}" in page
-    assert f"/compare/?jobs={fast.pk},{slow.pk}" in page
-
-
-def test_an_empty_board_says_how_one_begins(web: Client) -> None:
-    assert "A board begins with the first job that succeeds." in web.get("/leaderboard/").content.decode()
 
 
 def test_a_queue_is_paused_with_a_reason_and_resumed(boss: User, job: Job) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
+from jobs.models import Attempt, Board
 from webapp.first_run import ADMIN_NAME, password_file, prepare
 
 
@@ -23,5 +24,7 @@ class Command(BaseCommand):
         self.stdout.write("Preparing the database and the static files ...")
         call_command("migrate", verbosity=0, interactive=False)
         call_command("collectstatic", verbosity=0, interactive=False)
+        if not Board.objects.exists() and Attempt.objects.exclude(outcome=None).exclude(workload_key="").exists():
+            call_command("rebuild_boards")  # runs of before there were stored boards
         if prepare(with_demo=options["demo"]):
             self.stdout.write(f"Made the first account: {ADMIN_NAME}; its password is in {password_file()}")

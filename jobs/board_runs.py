@@ -1,0 +1,82 @@
+"""One run as a board keeps it: the figures that configurations are ranked by, and what pairs it."""
+
+import math
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from jobs.contract.metrics import Summary
+from jobs.loss_course import Course, time_to
+
+# As many as a configuration is ever repeated, and some; older ones are in the list of jobs.
+MOST_RUNS = 20
+
+
+@dataclass(frozen=True)
+class BoardRun:
+    """A run that succeeded in one piece. None where a figure was not measured or is not finite."""
+
+    job: int
+    seed: int
+    owner: str
+    ended_at: str  # ISO 8601
+    steady_step_time_ms: float | None = None
+    samples_per_s: float | None = None
+    time_to_target_s: float | None = None  # None: never reached, or no target; see `has_course`
+    energy_to_target_j: float | None = None
+    peak_bytes: float | None = None
+    mfu: float | None = None
+    final_eval_loss: float | None = None
+    has_course: bool = False  # whether its training loss was recorded
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, without those that are not known."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> "BoardRun":
+        """The run as it was kept."""
+        return cls(**{name: value for name, value in stored.items() if name in _NAMES})
+
+
+_NAMES = {field.name for field in fields(BoardRun)}
+
+
+def run_of(
+    summary: Summary, course: Course, target: float | None, *, job: int, seed: int, owner: str, ended_at: str
+) -> BoardRun:
+    """What a board keeps of a run that ended well."""
+    time_s = None if target is None else time_to(course, target)
+    return BoardRun(
+        job=job,
+        seed=seed,
+        owner=owner,
+        ended_at=ended_at,
+        steady_step_time_ms=_positive(summary.steady_step_time_ms),
+        samples_per_s=_positive(summary.samples_per_s),
+        time_to_target_s=time_s,
+        energy_to_target_j=energy_to(time_s, summary),
+        peak_bytes=needed_bytes(summary),
+        mfu=_positive(summary.mfu),
+        final_eval_loss=_finite(summary.final_eval_loss),
+        has_course=bool(course),
+    )
+
+
+def energy_to(time_s: float | None, summary: Summary) -> float | None:
+    """Joules until the target: the mean power of the steady part over the time, None where no power was measured."""
+    energy_j, steady_s = _finite(summary.energy_j), _positive(summary.steady_s)
+    return energy_j / steady_s * time_s if energy_j and steady_s and time_s is not None else None
+
+
+def needed_bytes(summary: Summary) -> float | None:
+    """What a device must have for the run: of a GPU what was reserved of it, of a CPU what the process held."""
+    known = (summary.peak_reserved_bytes, summary.peak_allocated_bytes, summary.peak_rss_bytes)
+    return next((float(value) for value in known if value), None)
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _positive(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) and value > 0 else None

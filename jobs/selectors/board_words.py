@@ -1,0 +1,80 @@
+"""A board in words: what it found, how each configuration stands, and why what does not rank does not."""
+
+from django.utils.translation import gettext as _
+
+from jobs.selectors.leaderboard import WANTED_SEEDS, BoardRow, BoardView, Standing
+from jobs.statistics import Verdict
+
+
+def badge(row: BoardRow) -> tuple[str, str]:
+    """The kind of a pill and its words."""
+    if row.standing is Standing.WORSE:
+        return "failed", _("faster, not equal") if row.is_faster_not_equal else _("worse loss")
+    if row.standing is Standing.INSUFFICIENT:
+        return "paused", _not_shown(row)
+    return {
+        Standing.BASELINE: ("online", _("baseline")),
+        Standing.EQUAL: ("succeeded", _("equal loss")),
+        Standing.BETTER: ("succeeded", _("better loss")),
+        Standing.UNGATED: ("cancelled", _("no loss to compare")),
+        Standing.FAILED: ("failed", _("no run ended well")),
+    }[row.standing]
+
+
+def _not_shown(row: BoardRow) -> str:
+    pairs = row.loss.n if row.loss else 0
+    if pairs < WANTED_SEEDS:
+        return _("insufficient evidence: %(n)s of %(wanted)s seeds") % {"n": pairs, "wanted": WANTED_SEEDS}
+    return _("equality not shown, n = %(n)s") % {"n": pairs}
+
+
+def loss_words(row: BoardRow) -> str:
+    """The evidence behind a badge."""
+    if row.loss is None:
+        return ""
+    numbers = {
+        "difference": f"{row.loss.difference:+.3g}",
+        "margin": f"{row.loss.margin:.3g}",
+        "n": row.loss.n,
+        "low": f"{row.loss.low:+.3g}",
+        "high": f"{row.loss.high:+.3g}",
+    }
+    if row.loss.n < 2:
+        return _("Loss %(difference)s to the baseline in one pair; the margin is ±%(margin)s.") % numbers
+    return (
+        _("Loss %(difference)s to the baseline (90 %% interval %(low)s to %(high)s, n = %(n)s; margin ±%(margin)s).")
+        % numbers
+    )
+
+
+def ratio_words(row: BoardRow) -> str:
+    """The ranking figure beside the baseline's."""
+    if row.ratio is None:
+        return _("Too few pairs of the same seed for an interval.")
+    numbers = {"low": f"{row.ratio.low:.3f}", "high": f"{row.ratio.high:.3f}", "n": row.ratio.n}
+    return _("99 %% interval of the ratio %(low)s to %(high)s, n = %(n)s.") % numbers
+
+
+def headline(view: BoardView) -> str:
+    """What the board says in one sentence."""
+    winner = view.winner
+    if winner is None:
+        return _("Nothing is ranked yet.")
+    tied = [row for row in view.ranked if row.rank == 1]
+    if len(tied) > 1:
+        return _("%(n)s configurations share the first place: no difference beyond noise was shown between them.") % {
+            "n": len(tied)
+        }
+    if winner.is_baseline:
+        return _("The baseline is first: nothing is shown to be better at equal loss.")
+    if winner.ratio is None or winner.verdict is not Verdict.BETTER:
+        return _("The first place is not shown to be better than the baseline yet.")
+    ratio = 1 / winner.ratio.ratio if view.metric.lower_is_better else winner.ratio.ratio
+    low, high = winner.ratio.low, winner.ratio.high
+    low, high = (1 / high, 1 / low) if view.metric.lower_is_better else (low, high)
+    return _("First: %(ratio)s times better than the baseline (99 %% interval %(low)s to %(high)s, n = %(n)s).") % {
+        "ratio": f"{ratio:.2f}",
+        "low": f"{low:.2f}",
+        "high": f"{high:.2f}",
+        "n": winner.ratio.n,
+    }

@@ -1,0 +1,152 @@
+"""Boards are kept when a run ends, in the transaction of its end; see `jobs.models.board`."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from statistics import median
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, QuerySet
+
+from jobs.board_runs import MOST_RUNS, BoardRun, run_of
+from jobs.contract.keys import configuration, configuration_key, workload
+from jobs.contract.spec import TrainSpec
+from jobs.contract.states import Outcome
+from jobs.loss_course import Course, course_of, target_of, thinned
+from jobs.models import Attempt, Board, BoardEntry, Workload
+from jobs.selectors.curves import read_own_curve
+
+# How a run may end and still say something of its configuration; the others were stopped by something else.
+TELLING = (Outcome.SUCCEEDED, Outcome.DIVERGED, Outcome.OUT_OF_MEMORY)
+_COURSE_SERIES = "train_loss"
+_REBUILT_AT_ONCE = 200
+
+
+def read_course(attempt: Attempt) -> Course:
+    """How the attempt's training loss fell. Read before the transaction that ends it, for that must be short."""
+    return course_of(read_own_curve(attempt, _COURSE_SERIES))
+
+
+def note_run(attempt_id: int, course: Course) -> None:
+    """Put an attempt that has ended on its board, where its end says something of its configuration.
+
+    A run in two parts is left out, for it has no time of its own. Call it in the transaction of the end.
+    """
+    attempt = Attempt.objects.select_related("job__owner").get(pk=attempt_id)
+    ended_at = attempt.ended_at
+    if ended_at is None or not _belongs_on_a_board(attempt):
+        return
+    entry = _locked_entry(_board_of(attempt, ended_at), attempt, ended_at)
+    outcomes = entry.outcomes
+    entry.outcomes = outcomes | {attempt.outcome: outcomes.get(attempt.outcome, 0) + 1}
+    entry.last_ended_at = ended_at
+    if attempt.outcome == Outcome.SUCCEEDED:
+        _add_run(entry, attempt, course)
+    entry.save()
+    Board.objects.filter(pk=entry.board_id).update(num_runs=F("num_runs") + 1, last_ended_at=ended_at)
+    if attempt.outcome == Outcome.SUCCEEDED:
+        Board.objects.filter(pk=entry.board_id, baseline=None).update(baseline=entry)
+
+
+def _belongs_on_a_board(attempt: Attempt) -> bool:
+    is_whole = attempt.resumed_at_step is None and bool(attempt.resolved_spec)
+    return is_whole and bool(attempt.workload_key) and attempt.outcome in TELLING
+
+
+def _board_of(attempt: Attempt, ended_at: datetime) -> Board:
+    keys = {
+        "team_id": attempt.job.team_id,
+        "workload_key": attempt.workload_key,
+        "environment_key": attempt.environment_key,
+    }
+    if board := Board.objects.filter(**keys).first():
+        return board
+    known = {name: value for name, value in (attempt.resolved_spec or {}).items() if name in TrainSpec.model_fields}
+    work = workload(TrainSpec.model_validate(known), attempt.dataset_revision)
+    made = Board(
+        **keys,
+        workload=work,
+        model=work["model"],
+        dataset=work["dataset"],
+        device_name=attempt.device_name,
+        versions=attempt.versions,
+        first_ended_at=ended_at,
+        last_ended_at=ended_at,
+    )
+    Board.objects.bulk_create([made], ignore_conflicts=True)  # another run of it may end at the same moment
+    return Board.objects.get(**keys)
+
+
+def _locked_entry(board: Board, attempt: Attempt, ended_at: datetime) -> BoardEntry:
+    spec: dict[str, Any] = attempt.resolved_spec or {}
+    key = configuration_key(spec)
+    entries = BoardEntry.objects.select_for_update().filter(board=board, configuration_key=key)
+    if entry := entries.first():
+        return entry
+    made = BoardEntry(board=board, configuration_key=key, configuration=configuration(spec), last_ended_at=ended_at)
+    BoardEntry.objects.bulk_create([made], ignore_conflicts=True)
+    return entries.get()
+
+
+def _add_run(entry: BoardEntry, attempt: Attempt, course: Course) -> None:
+    run = run_of(
+        attempt.measured,
+        course,
+        _target(attempt.workload_key, course),
+        job=attempt.job_id,
+        seed=(attempt.resolved_spec or {}).get("seed", 0),
+        owner=attempt.job.owner.get_username(),
+        ended_at=attempt.ended_at.isoformat() if attempt.ended_at else "",
+    )
+    entry.runs = [*entry.runs, run.as_json()][-MOST_RUNS:]
+    kept = {str(stored["job"]) for stored in entry.runs}
+    courses = entry.courses | ({str(run.job): thinned(course)} if course else {})
+    entry.courses = {job: levels for job, levels in courses.items() if job in kept}
+    entry.step_time_ms = median_step_time_ms(entry)
+
+
+def median_step_time_ms(entry: BoardEntry) -> float | None:
+    """Over the runs that the entry holds."""
+    known = [run.steady_step_time_ms for run in map(BoardRun.from_json, entry.runs)]
+    values = [value for value in known if value is not None]
+    return median(values) if values else None
+
+
+def _target(workload_key: str, course: Course) -> float | None:
+    """The work's target; the first run that comes here with a falling loss fixes it."""
+    row = Workload.objects.filter(pk=workload_key).first()
+    if row is None or row.target_loss is not None:
+        return row.target_loss if row else None
+    target = target_of(course)
+    Workload.objects.filter(pk=workload_key, target_loss=None).update(target_loss=target)
+    return target
+
+
+def rebuild_boards() -> Iterator[int]:
+    """Make every board anew from the attempts, the oldest first; yields how many are done, a few hundred at a time.
+
+    Baselines that people chose, and reproductions, are kept where their configuration is met again.
+    """
+    ended = _ended_attempts()
+    Board.objects.update(num_runs=0)
+    BoardEntry.objects.update(runs=[], courses={}, outcomes={}, step_time_ms=None)
+    done, last = 0, 0
+    while batch := list(ended.filter(pk__gt=last).order_by("pk")[:_REBUILT_AT_ONCE]):
+        for attempt in batch:
+            course = read_course(attempt) if attempt.outcome == Outcome.SUCCEEDED else []
+            with transaction.atomic():
+                note_run(attempt.pk, course)
+        done, last = done + len(batch), batch[-1].pk
+        yield done
+    BoardEntry.objects.filter(outcomes={}).delete()
+    Board.objects.filter(num_runs=0).delete()
+
+
+def _ended_attempts() -> QuerySet[Attempt]:
+    found = Attempt.objects.filter(outcome__in=TELLING, resumed_at_step=None).exclude(workload_key="")
+    return found.only("pk", "outcome", "resumed_from", "resumed_at_step")
+
+
+def change_baseline(board: Board, entry: BoardEntry) -> None:
+    """Hold the board against another of its configurations."""
+    Board.objects.filter(pk=board.pk).update(baseline=entry)

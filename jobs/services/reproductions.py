@@ -1,0 +1,137 @@
+"""A configuration measured again: its repeats are queued once more, seed by seed, and held against what they were."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import transaction
+from django.utils.translation import gettext
+
+from jobs.board_runs import BoardRun
+from jobs.contract.spec import TrainSpec
+from jobs.contract.states import Outcome
+from jobs.equal_loss import LossVerdict, compare_losses
+from jobs.models import BoardEntry, Job, Reproduction, User, Workload
+from jobs.models.board import Agreement
+from jobs.ranking import Repeats, paired_values, ratio_to
+from jobs.selectors.jobs import asked_spec, visible_jobs
+from jobs.services.errors import NotPossible
+from jobs.services.submit import submit_job
+
+MOST_SEEDS = 5
+_LEAST_SEEDS = 2  # one pair has no interval
+
+
+def reproduce(entry: BoardEntry, by: User) -> Reproduction:
+    """Queue the newest run of each seed again, of five seeds at most.
+
+    Raises `NotPossible` where there are too few seeds to tell, or where it is being reproduced already, and
+    `SpecRefused` as a submission does.
+    """
+    originals = newest_by_seed([BoardRun.from_json(stored) for stored in entry.runs])[-MOST_SEEDS:]
+    if len(originals) < _LEAST_SEEDS:
+        raise NotPossible(gettext("One seed cannot be verified: add repeats first."))
+    if entry.reproductions.filter(agreement=Agreement.OPEN, jobs__outcome=None).exists():
+        raise NotPossible(gettext("This configuration is being reproduced already."))
+    sources = _sources(by, [run.job for run in originals])
+    with transaction.atomic():
+        reproduction = Reproduction(entry=entry, by=by, originals=[run.as_json() for run in originals])
+        reproduction.save()
+        reproduction.jobs.set([_again(sources[run.job], by, run.seed) for run in originals])
+    return reproduction
+
+
+def add_repeats(entry: BoardEntry, by: User, wanted: int = MOST_SEEDS) -> list[Job]:
+    """Queue runs with seeds that the configuration lacks, those of the baseline first, until it has as many as wanted.
+
+    Raises `NotPossible` where it has them, `SpecRefused` as a submission does.
+    """
+    known = {stored["seed"] for stored in entry.runs}
+    seeds = missing_seeds(known, _seeds_of(entry.board.baseline), wanted)
+    if not seeds or not entry.runs:
+        raise NotPossible(gettext("This configuration has its repeats already."))
+    job_id = entry.runs[-1]["job"]
+    source = _sources(by, [job_id])[job_id]
+    with transaction.atomic():
+        return [_again(source, by, seed) for seed in seeds]
+
+
+def newest_by_seed(runs: Sequence[BoardRun]) -> list[BoardRun]:
+    """One run of each seed, the newest, in the order of their ends."""
+    newest = {run.seed: run for run in runs}
+    return sorted(newest.values(), key=lambda run: run.ended_at)
+
+
+def missing_seeds(known: set[int], of_baseline: Sequence[int], wanted: int) -> list[int]:
+    """Seeds to measure next: those that can be paired with the baseline, then new ones."""
+    seeds = [seed for seed in of_baseline if seed not in known][: max(0, wanted - len(known))]
+    following = max([*known, *of_baseline], default=-1) + 1
+    while len(known) + len(seeds) < wanted:
+        seeds.append(following)
+        following += 1
+    return seeds
+
+
+def _seeds_of(entry: BoardEntry | None) -> list[int]:
+    return list(dict.fromkeys(stored["seed"] for stored in entry.runs)) if entry else []
+
+
+def _sources(by: User, job_ids: Sequence[int]) -> dict[int, Job]:
+    jobs: dict[int, Job] = visible_jobs(by).in_bulk(job_ids)
+    if gone := [job_id for job_id in job_ids if job_id not in jobs]:
+        raise NotPossible(gettext("Job %(job)s exists no more.") % {"job": gone[0]})
+    return jobs
+
+
+def _again(source: Job, by: User, seed: int) -> Job:
+    spec = TrainSpec.model_validate(asked_spec(source) | {"seed": seed})
+    return submit_job(owner=by, team=source.team, queue=source.queue, spec=spec, name=source.name)
+
+
+def judge_reproductions(job_id: int) -> None:
+    """Say of each reproduction that the job was the last run of whether it agrees. In the transaction of its end."""
+    open_ones = Reproduction.objects.filter(jobs=job_id, agreement=Agreement.OPEN).values_list("pk", flat=True)
+    for pk in list(open_ones):
+        # Locked, so that of two runs that end at the same moment one sees the other's end.
+        reproduction = Reproduction.objects.select_for_update().get(pk=pk)
+        jobs = list(reproduction.jobs.select_related("last_attempt"))
+        if all(job.has_ended for job in jobs):
+            reproduction.agreement, reproduction.finding = _judged(reproduction, jobs)
+            reproduction.save(update_fields=["agreement", "finding"])
+
+
+def _judged(reproduction: Reproduction, jobs: Sequence[Job]) -> tuple[Agreement, dict[str, Any]]:
+    board = reproduction.entry.board
+    attempts = [job.last_attempt for job in jobs if job.last_attempt]
+    if any(one.environment_key and one.environment_key != board.environment_key for one in attempts):
+        return Agreement.MOVED, {}
+    originals = [BoardRun.from_json(stored) for stored in reproduction.originals]
+    ended_well = [job for job in jobs if job.outcome == Outcome.SUCCEEDED]
+    times = ratio_to(_figures(ended_well, "steady_step_time_ms"), _original(originals, "steady_step_time_ms"))
+    finding = {"n": times.n, "ratio": times.ratio, "low": times.low, "high": times.high} if times else {}
+    agrees = (
+        len(ended_well) == len(jobs)
+        and times is not None
+        and times.contains_one
+        and _is_loss_alike(board.workload_key, ended_well, originals)
+    )
+    return Agreement.AGREED if agrees else Agreement.DIFFERED, finding
+
+
+def _figures(jobs: Sequence[Job], name: str) -> Repeats:
+    values = [(job.spec["seed"], getattr(job, name)) for job in jobs]
+    return [(seed, value) for seed, value in values if value is not None]
+
+
+def _original(originals: Sequence[BoardRun], name: str) -> Repeats:
+    values = [(run.seed, getattr(run, name)) for run in originals]
+    return [(seed, value) for seed, value in values if value is not None]
+
+
+def _is_loss_alike(workload_key: str, jobs: Sequence[Job], originals: Sequence[BoardRun]) -> bool:
+    """Whether the losses are not shown to be worse than they were."""
+    margin = Workload.objects.filter(pk=workload_key).values_list("loss_margin", flat=True).first()
+    pairs = paired_values(_figures(jobs, "final_eval_loss"), _original(originals, "final_eval_loss"))
+    if not margin or not pairs:
+        return True
+    compared = compare_losses([new - old for new, old in pairs], margin)
+    return compared is None or compared.verdict is not LossVerdict.WORSE
