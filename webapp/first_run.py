@@ -1,4 +1,4 @@
-"""What a fresh installation gets: an admin, a team, a queue, and a small study of real jobs to look at."""
+"""What a fresh installation gets: an admin, a team, a queue, and a small study of real runs to look at."""
 
 import secrets
 from pathlib import Path
@@ -6,25 +6,28 @@ from pathlib import Path
 from django.conf import settings
 from django.db import transaction
 
-from jobs.contract.spec import TrainSpec, parse_spec
+from jobs.contract.plan import Arrangement, StudyPlan
+from jobs.contract.spec import TrainSpec
 from jobs.models import Membership, Queue, Team, User
-from jobs.services.submit import submit_job
+from jobs.services.studies import create_study
 
 ADMIN_NAME = "admin"
 
-_TEXT = {"model": "gpt-tiny", "dataset": "stdlib-text", "num_steps": 400, "micro_batch_size": 16}
-_DIGITS = {"model": "convnet", "dataset": "digits", "num_steps": 600, "micro_batch_size": 64}
-_DEMO = [
-    ("Digits, plain", _DIGITS),
-    ("Text, fp32", _TEXT | {"precision": "fp32"}),
-    ("Text, bf16-mixed", _TEXT | {"precision": "bf16-mixed"}),
-    ("Digits, accumulated", _DIGITS | {"micro_batch_size": 32, "grad_accum_steps": 2}),
-]
+DEMO_NAME = "How to take 64 digits a step"
 
 
-def demo_specs() -> list[tuple[str, TrainSpec]]:
-    """The names and specs of the first run's jobs."""
-    return [(name, parse_spec(values)) for name, values in _DEMO]
+def demo_plan() -> StudyPlan:
+    """The first run's study: a batch in eight parts, as on a small device, against one in one piece, and in bf16."""
+    base = TrainSpec.model_validate(
+        {"model": "mlp", "dataset": "digits", "num_steps": 1200, "micro_batch_size": 8, "grad_accum_steps": 8}
+    )
+    at_once = {"micro_batch_size": 64, "grad_accum_steps": 1}
+    return StudyPlan(
+        base=base.model_dump(mode="json"),
+        arrangement=Arrangement.LIST,
+        configurations=[at_once, at_once | {"precision": "bf16-mixed"}],
+        num_repeats=5,
+    )
 
 
 def password_file() -> Path:
@@ -42,8 +45,8 @@ def prepare(*, with_demo: bool) -> bool:
         team = Team.objects.create(name="Pit crew")
         Membership.objects.create(user=admin, team=team)
         queue, _ = Queue.objects.get_or_create(name="default", defaults={"description": "Every worker serves it"})
-        for name, spec in demo_specs() if with_demo else []:
-            submit_job(owner=admin, team=team, queue=queue, spec=spec, name=name)
+        if with_demo:
+            create_study(owner=admin, team=team, queue=queue, plan=demo_plan(), name=DEMO_NAME)
     _keep_password(password)
     return True
 

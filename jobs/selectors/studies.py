@@ -13,7 +13,7 @@ from jobs.contract.plan import Configuration, StudyPlan, expand
 from jobs.contract.rules import refusals
 from jobs.contract.states import OPEN_STATES, Outcome
 from jobs.equal_loss import LossComparison, compare_losses
-from jobs.models import Attempt, Job, Queue, Study, User, Workload
+from jobs.models import Attempt, Board, Job, Queue, Study, User, Workload
 from jobs.selectors.hosts import abilities, mildest_findings, online_workers
 from jobs.selectors.jobs import teams_of
 from jobs.statistics import RatioInterval, Verdict, judge, ratio_interval
@@ -131,6 +131,16 @@ def configurations_of(study: Study) -> list[Configuration]:
     """Those that run: what the plan makes without what the rules refused."""
     left_out = {entry["place"] for entry in study.left_out}
     return [one for one in expand(study.study_plan) if one.place not in left_out]
+
+
+def board_of(view: StudyView) -> Board | None:
+    """The board on which its baseline stands; None until a run of it has ended."""
+    runs = [job.last_attempt for row in view.rows if row.is_baseline for job in row.jobs if job.has_ended]
+    newest = next((run for run in reversed(runs) if run and run.workload_key), None)
+    if newest is None:
+        return None
+    keys = {"workload_key": newest.workload_key, "environment_key": newest.environment_key}
+    return Board.objects.filter(team=view.study.team_id, **keys).first()
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from jobs.models import Job, Queue, Study
 from jobs.selectors.ablation import ablation_of
 from jobs.selectors.audit import history_of
 from jobs.selectors.jobs import asked_spec, teams_of
-from jobs.selectors.studies import StudyRow, StudyView, may_change_study, view_study, visible_studies
+from jobs.selectors.studies import StudyRow, StudyView, board_of, may_change_study, view_study, visible_studies
 from jobs.selectors.study_estimates import estimate_study
 from jobs.selectors.study_words import headline, row_words
 from jobs.services.errors import NotAllowed, NotPossible, SpecRefused
@@ -163,6 +163,7 @@ def study(request: HttpRequest, pk: int) -> HttpResponse:
         "share_link": _share_link(request, view.study),
         "headline": headline(view),
         "compare": _compared(view),
+        "board": board_of(view),
         "may_change": may_change_study(person(request), view.study),
         "history": history_of(view.study),
         "version": version,

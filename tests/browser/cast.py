@@ -28,6 +28,7 @@ from tests.jobs.factories import (
     make_job,
     make_queue,
     make_spec,
+    make_summary,
     make_team,
     make_user,
     make_worker,
@@ -72,6 +73,17 @@ def add_repeats() -> list[int]:
     return jobs
 
 
+def end_waiting(**which: Any) -> int:
+    """End some of the jobs that wait: bf16-mixed takes half the time, at the same loss."""
+    worker = make_worker("pit-03")
+    waiting = list(Job.objects.filter(state="queued", **which).order_by("order_key", "pk"))
+    for job in waiting:
+        is_fast = job.spec["precision"] == "bf16-mixed"
+        figures = {"steady_step_time_ms": 5.0 if is_fast else 10.0, "final_eval_loss": 2.0}
+        finish.finish_attempt(start(job, worker), Outcome.SUCCEEDED, make_summary(**figures))
+    return len(waiting)
+
+
 def _end(attempt: Attempt, step_time_ms: float) -> None:
     _add_points(attempt, 60)
     summary = Summary(num_steps=60, steady_step_time_ms=step_time_ms, final_train_loss=1.5, peak_rss_bytes=2**30)
@@ -91,9 +103,16 @@ def _add_points(attempt: Attempt, count: int) -> int:
 
 
 def obey(words: list[str]) -> Any:
-    """`points JOB N`, `finish JOB`, `wait NAME` (a new job that waits), `repeats`, `delete JOB` or `count`."""
+    """`points JOB N`, `finish JOB`, `wait NAME` (a job that waits), `repeats`, `delete JOB` or `count`.
+
+    `study ID` and `reproductions` end what waits of a study, and what is measured again.
+    """
     if words[0] == "repeats":
         return add_repeats()
+    if words[0] == "study":
+        return end_waiting(study=int(words[1]))
+    if words[0] == "reproductions":
+        return end_waiting(reproductions__isnull=False)
     if words[0] == "delete":
         return Job.objects.get(pk=int(words[1])).delete()[0]
     if words[0] == "count":

@@ -38,18 +38,16 @@ def test_a_second_start_on_the_same_folder_is_refused_in_one_sentence(pitwall: P
     assert "Traceback" not in result.stderr
 
 
-def test_the_first_run_queues_real_jobs_for_the_first_page(tmp_path: Path) -> None:
+def test_the_first_run_queues_a_study_with_paired_seeds(tmp_path: Path) -> None:
     pitwall = Pitwall(tmp_path / "var")
     pitwall.manage("setup", "--demo")
-    pitwall.client.headers["Authorization"] = f"Bearer {pitwall.manage('create_token', 'admin').stdout.strip()}"
-    pitwall.start()
-    try:
-        specs = [job["spec"] for job in pitwall.client.get("/jobs").json()["jobs"]]
-        kinds = {(spec["model"], spec["dataset"], spec["precision"]) for spec in specs}
-        assert {("gpt-tiny", "stdlib-text", "fp32"), ("gpt-tiny", "stdlib-text", "bf16-mixed")} <= kinds
-        assert ("convnet", "digits", "fp32") in kinds
-    finally:
-        pitwall.stop()
+    runs = (
+        "SELECT study_place, COUNT(*), COUNT(DISTINCT json_extract(spec, '$.seed')) FROM jobs_job GROUP BY 1 ORDER BY 1"
+    )
+    assert pitwall.sql(runs) == [(0, 5, 5), (1, 5, 5), (2, 5, 5)]
+    assert pitwall.sql("SELECT left_out FROM jobs_study") == [("[]",)]
+    pitwall.manage("setup", "--demo")
+    assert pitwall.sql("SELECT COUNT(*) FROM jobs_job") == [(15,)]
 
 
 def _cancel_all(pitwall: Pitwall) -> None:

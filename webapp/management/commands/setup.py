@@ -16,8 +16,8 @@ class Command(BaseCommand):
     help = "Migrate, collect static files, and make the first admin, team and queue if there is no user yet."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Demo jobs are for a first look, not for a team's server."""
-        parser.add_argument("--demo", action="store_true", help="also queue a small study of real jobs")
+        """A demo study is for a first look, not for a team's server."""
+        parser.add_argument("--demo", action="store_true", help="also queue a small study")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Do what is still missing."""
