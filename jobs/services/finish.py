@@ -5,7 +5,7 @@ import logging
 import math
 from typing import Any
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 from pydantic import BaseModel
@@ -14,6 +14,7 @@ from jobs.contract.events import ErrorInfo
 from jobs.contract.metrics import Summary
 from jobs.contract.states import LIVE_STATES, Outcome, State
 from jobs.logs import fields_of
+from jobs.loss_course import Course
 from jobs.models import Attempt, Device, Job
 from jobs.models.figures import RANKED_METRICS
 from jobs.services.boards import note_run, read_course
@@ -53,12 +54,25 @@ def finish_attempt(
         _close(attempt, outcome, summary, error)
         if outcome is Outcome.SUCCEEDED:
             fix_margin(attempt, summary)
-        note_run(attempt.pk, course)
-        judge_reproductions(job.pk)
+        _note_on_boards(attempt, course)
         _free_all(attempt, left_behind)
         wake_on_commit(job.queue.name)
     logger.info("ended as %s", outcome.value, extra=fields_of(attempt))
     return outcome
+
+
+def _note_on_boards(attempt: Attempt, course: Course) -> None:
+    """Boards follow from the attempts and can be made anew from them: no fault of theirs may hold up a job's end."""
+    try:
+        with transaction.atomic():
+            note_run(attempt.pk, course)
+            judge_reproductions(attempt.job_id)
+    except DatabaseError:  # then the whole end is told again
+        raise
+    except Exception:
+        logger.exception(
+            "the run is not on its board; `manage.py rebuild_boards` puts it there", extra=fields_of(attempt)
+        )
 
 
 def lose_attempt(

@@ -5,13 +5,15 @@ import math
 import pytest
 
 from jobs.board_runs import MOST_RUNS
+from jobs.contract.metrics import Summary
 from jobs.contract.spec import TrainSpec
 from jobs.contract.states import Outcome
-from jobs.models import Board, BoardEntry, User
+from jobs.models import Attempt, Board, BoardEntry, User
 from jobs.selectors.board_filter import BoardFilter
 from jobs.selectors.board_words import badge, headline
 from jobs.selectors.leaderboard import Asked, BoardView, Standing, view_board, visible_boards
 from jobs.services.boards import rebuild_boards
+from jobs.services.finish import finish_attempt
 from tests.jobs.factories import make_ended_job, make_job, make_spec, make_user, make_worker, start
 
 pytestmark = pytest.mark.django_db
@@ -245,3 +247,14 @@ def test_a_field_that_was_added_since_counts_with_its_default(alice: User) -> No
     entry.save()
     [view] = boards_of(alice)
     assert view.rows[0].configuration["channels_last"] is TrainSpec().channels_last
+
+
+def test_a_run_that_no_board_can_take_ends_all_the_same(alice: User, caplog: pytest.LogCaptureFixture) -> None:
+    attempt = start(make_job(alice), make_worker())
+    unreadable = {"resolved_spec": {"precision": "of another version"}, "workload_key": "w", "environment_key": "e"}
+    Attempt.objects.filter(pk=attempt.pk).update(**unreadable)
+    assert finish_attempt(attempt, Outcome.SUCCEEDED, Summary()) is Outcome.SUCCEEDED
+    attempt.job.refresh_from_db()
+    assert attempt.job.outcome == Outcome.SUCCEEDED
+    assert not Board.objects.exists()
+    assert "rebuild_boards" in caplog.text
