@@ -70,9 +70,9 @@ def headline(view: BoardView) -> str:
     if winner.ratio is None or winner.verdict is not Verdict.BETTER:
         return _("The first place is not shown to be better than the baseline yet.")
     ratio = 1 / winner.ratio.ratio if view.metric.lower_is_better else winner.ratio.ratio
-    low, high = winner.ratio.low, winner.ratio.high
+    low, high = winner.ratio.likely
     low, high = (1 / high, 1 / low) if view.metric.lower_is_better else (low, high)
-    return _("First: %(ratio)s times better than the baseline (99 %% interval %(low)s to %(high)s, n = %(n)s).") % {
+    return _("First: %(ratio)s times better than the baseline (95 %% interval %(low)s to %(high)s, n = %(n)s).") % {
         "ratio": f"{ratio:.2f}",
         "low": f"{low:.2f}",
         "high": f"{high:.2f}",
