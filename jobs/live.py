@@ -155,7 +155,7 @@ def _jobs_now(ids: Collection[int]) -> dict[int, JobNow]:
 
 def read_open_jobs() -> list[OpenJobs]:
     """Every job that has not ended, counted; one index holds all of it, so thousands cost some milliseconds."""
-    groups = Job.objects.filter(state__in=OPEN_STATES).order_by("team", "queue", "state")
+    groups = Job.objects.filter(outcome=None, state__in=OPEN_STATES).order_by("team", "queue", "state")
     counted = groups.values("team", "queue", "state").annotate(
         num_jobs=Count("pk"),
         sum_of_ids=Sum("pk"),

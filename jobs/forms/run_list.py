@@ -38,34 +38,45 @@ class RunListAddress:
     columns: tuple[str, ...] = DEFAULT_COLUMNS
     after: str = ""  # a cursor of this order
     view: int | None = None  # the saved view that was opened
+    own_columns: tuple[str, ...] = DEFAULT_COLUMNS  # what the person sees where an address names none
 
     @classmethod
-    def from_query(cls, query: QueryDict) -> "RunListAddress":
-        """Read the address. An order or a column that there is not is left out; a query's faults stand in it."""
-        view = query.get("view", "")
+    def from_query(cls, query: QueryDict, own_columns: str = "") -> "RunListAddress":
+        """Read the address. An order or a column that there is not is left out; a query's faults stand in it.
+
+        Where it names no columns, it shows the person's own ones; a saved view shows everybody the same.
+        """
+        view, own = query.get("view", ""), known_columns([own_columns]) or DEFAULT_COLUMNS
+        opened = int(view) if view.isascii() and view.isdigit() and len(view) < 19 else None
         return cls(
             query=parse_query(query.get("q", "")),
             order=_order(query.get("sort", "")),
-            columns=_columns(query.getlist("columns")),
+            columns=known_columns(query.getlist("columns")) or (DEFAULT_COLUMNS if opened else own),
             after=query.get("after", "")[:2000],
-            view=int(view) if view.isascii() and view.isdigit() and len(view) < 19 else None,
+            view=opened,
+            own_columns=own,
         )
 
     @property
     def stored(self) -> str:
         """The address without the place in the list, as a saved view keeps it; defaults are left out."""
-        return urlencode(self._parts())
+        return urlencode(self._parts(names_columns=self.columns != DEFAULT_COLUMNS))
+
+    @property
+    def names_columns(self) -> bool:
+        """Whether its links name the columns, so that they show a colleague the same."""
+        return self.columns != DEFAULT_COLUMNS or self.own_columns != DEFAULT_COLUMNS
 
     def link(self, **changes: str) -> str:
         """The address with something changed, on the first page; an empty value leaves a part out."""
         view = {"view": str(self.view)} if self.view else {}
-        parts = {name: value for name, value in (self._parts() | view | changes).items() if value}
-        return f"?{urlencode(parts)}"
+        parts = self._parts(names_columns=self.names_columns) | view | changes
+        return f"?{urlencode({name: value for name, value in parts.items() if value})}"
 
-    def _parts(self) -> dict[str, str]:
+    def _parts(self, *, names_columns: bool) -> dict[str, str]:
         parts = {"q": self.query.text or str(self.query)}
         parts["sort"] = str(self.order) if str(self.order) != NEWEST_FIRST else ""
-        parts["columns"] = ",".join(self.columns) if self.columns != DEFAULT_COLUMNS else ""
+        parts["columns"] = ",".join(self.columns) if names_columns else ""
         return {name: value for name, value in parts.items() if value}
 
 
@@ -76,10 +87,11 @@ def _order(text: str) -> Order:
         return parse_order(NEWEST_FIRST)
 
 
-def _columns(texts: Sequence[str]) -> tuple[str, ...]:
+def known_columns(texts: Sequence[str]) -> tuple[str, ...]:
+    """The columns that are named there, each once; what is none is left out."""
     names = dict.fromkeys(name.strip() for text in texts for name in text.split(","))
     known = {*possible_columns()}
-    return tuple(name for name in names if name in known)[:_MOST_COLUMNS] or DEFAULT_COLUMNS
+    return tuple(name for name in names if name in known)[:_MOST_COLUMNS]
 
 
 def possible_columns() -> dict[str, RunField | None]:

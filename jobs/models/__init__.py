@@ -12,7 +12,7 @@ from jobs.models.node import AttemptNode
 from jobs.models.queue import Queue
 from jobs.models.saved_view import SavedView
 from jobs.models.study import Study, Workload
-from jobs.models.tag import JobTag
+from jobs.models.tag import JobTag, TeamTag
 from jobs.models.worker import Worker
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "SpecEstimate",
     "Study",
     "Team",
+    "TeamTag",
     "User",
     "Worker",
     "Workload",

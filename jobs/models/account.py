@@ -8,6 +8,8 @@ from django.utils.translation import gettext_lazy as _
 class User(AbstractUser):
     """A person who signs in. Staff run the queues; everybody else works in teams."""
 
+    run_columns = models.CharField(max_length=3000, blank=True)  # of the runs list, by commas; empty: as at first
+
 
 class Team(models.Model):
     """A group that shares its jobs and its leaderboard."""

@@ -134,7 +134,7 @@ class _Number(Subquery):
 
 
 def _counted(queues: QuerySet[Queue]) -> QuerySet[Queue]:
-    own = Job.objects.filter(queue=OuterRef("pk")).order_by()
+    own = Job.objects.filter(queue=OuterRef("pk"), outcome=None).order_by()
     waiting, up_to = own.filter(state=State.QUEUED), slice(MOST_COUNTED + 1)
     started = Attempt.objects.filter(job__queue=OuterRef("pk"), claimed_at__gte=timezone.now() - _DAY).order_by()
     queues = queues.select_related("paused_by").annotate(

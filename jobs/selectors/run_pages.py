@@ -7,11 +7,13 @@ first, by what they are narrowed to, and sorted. How many match is counted anyho
 
 import base64
 import binascii
+import heapq
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from django.db.models import F, Q, QuerySet
@@ -28,6 +30,7 @@ FEW = 2000  # as many as are sorted by themselves without being noticed
 _MOST_TEAMS = 50  # more than these are not walked one by one
 
 Place = tuple[Any, int]  # a run's value in an order, and its number
+Reading = Callable[[QuerySet[Job], Place | None, int], list[Place]]  # a list's next places behind one
 
 
 class UnknownOrder(ValueError):
@@ -59,6 +62,13 @@ class Order:
         sign = "-" if self.descending else ""
         order = [f"{sign}place", f"{sign}pk"] if self.by.name != "id" else [f"{sign}pk"]
         return list(jobs.order_by(*order).values_list("place", "pk")[:limit])
+
+    def places_without_value(self, jobs: QuerySet[Job], after: Place | None, limit: int) -> list[Place]:
+        """The next ones that have none."""
+        expression: Any = self.by.expression
+        below = Q(pk__lt=after[1]) if after and after[0] is None else Q()
+        rest = jobs.order_by().annotate(place=expression).filter(below, place__isnull=True)
+        return [(None, job_id) for job_id in rest.order_by("-pk").values_list("pk", flat=True)[:limit]]
 
     def _beyond(self, expression: Any, value: Any, job_id: int) -> Q:
         """One bound that an index can use, then the rest of the condition."""
@@ -111,19 +121,25 @@ class RunList:
         return ids, make_cursor(places[limit - 1], self.order) if len(places) > limit else None
 
     def _valued(self, after: Place | None, limit: int) -> list[Place]:
-        found = [self.order.places(stream, after, limit) for stream in self._streams]
-        if len(found) == 1:
-            return found[0]
-        return sorted((place for each in found for place in each), reverse=self.order.descending)[:limit]
+        return self._merged(self.order.places, after, limit, descending=self.order.descending)
 
     def _without_value(self, after: Place | None, limit: int) -> list[Place]:
-        expression: Any = self.order.by.expression
-        below = Q(pk__lt=after[1]) if after and after[0] is None else Q()
-        found: list[int] = []
-        for stream in self._streams:
-            rest = stream.order_by().annotate(place=expression).filter(below, place__isnull=True)
-            found += rest.order_by("-pk").values_list("pk", flat=True)[:limit]
-        return [(None, job_id) for job_id in sorted(found, reverse=True)[:limit]]
+        return self._merged(self.order.places_without_value, after, limit, descending=True)
+
+    def _merged(self, read: Reading, after: Place | None, limit: int, *, descending: bool) -> list[Place]:
+        """The first places of all lists. Each is read in pieces, no further than it is needed."""
+        piece = limit if len(self._streams) == 1 else 2 * limit // max(1, len(self._streams)) + 5
+        walks = [_walk(read, stream, after, piece) for stream in self._streams]
+        return list(islice(heapq.merge(*walks, reverse=descending), limit))
+
+
+def _walk(read: Reading, stream: QuerySet[Job], after: Place | None, piece: int) -> Iterator[Place]:
+    """A list's places one after the other, read in pieces."""
+    while found := read(stream, after, piece):
+        yield from found
+        if len(found) < piece:
+            return
+        after = found[-1]
 
 
 def _teams_in(query: RunQuery, user: User) -> list[int]:

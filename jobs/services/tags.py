@@ -1,12 +1,12 @@
 """Tags of a job: put on, taken off, replaced; whoever did it stands in the audit trail."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from django.db import transaction
 from django.utils.translation import gettext
 
-from jobs.models import AuditAction, Job, JobTag, User
+from jobs.models import AuditAction, Job, JobTag, TeamTag, User
 from jobs.models.tag import MAX_TAG_LENGTH
 from jobs.services.audit import note
 from jobs.services.errors import NotPossible
@@ -34,7 +34,7 @@ def split_tags(text: str) -> list[str]:
 
 def attach_tags(job: Job, names: Iterable[str]) -> None:
     """The labels of a job that is just being made."""
-    JobTag.objects.bulk_create([JobTag(job=job, name=name) for name in clean_tags(names)])
+    _put_on(job, clean_tags(names))
 
 
 def add_tags(job: Job, by: User, names: Iterable[str], reason: str = "") -> None:
@@ -70,7 +70,8 @@ def _change(
         if after == before:
             return
         job.tags.exclude(name__in=after).delete()
-        JobTag.objects.bulk_create([JobTag(job=job, name=name) for name in after if name not in before])
+        _put_on(job, [name for name in after if name not in before])
+        _forget_unused(job, [name for name in before if name not in after])
         note(
             by,
             AuditAction.TAGS,
@@ -79,3 +80,15 @@ def _change(
             before=", ".join(before) or None,
             after=", ".join(after) or None,
         )
+
+
+def _put_on(job: Job, names: Sequence[str]) -> None:
+    JobTag.objects.bulk_create([JobTag(job=job, name=name) for name in names])
+    TeamTag.objects.bulk_create([TeamTag(team_id=job.team_id, name=name) for name in names], ignore_conflicts=True)
+
+
+def _forget_unused(job: Job, names: Iterable[str]) -> None:
+    """The team's menu no longer offers what no job of it has."""
+    for name in names:
+        if not JobTag.objects.filter(name=name, job__team=job.team_id).exists():
+            TeamTag.objects.filter(team=job.team_id, name=name).delete()

@@ -8,16 +8,18 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.views.decorators.http import require_POST
 
 from jobs.contract.states import LIVE_STATES
 from jobs.forms import RunListAddress
-from jobs.forms.run_list import added_term, possible_columns
+from jobs.forms.run_list import added_term, known_columns, possible_columns
 from jobs.live import list_version, read_open_jobs
 from jobs.models import Queue, User
 from jobs.selectors.line import MOST_COUNTED
 from jobs.selectors.run_fields import run_fields
 from jobs.selectors.run_pages import BadCursor, RunList, in_order
 from jobs.selectors.saved_views import may_change_view, visible_views
+from jobs.services.run_columns import remember_columns
 from jobs.views.access import person
 from jobs.views.live import team_ids
 from jobs.views.rows import JobRow, job_row, listed_jobs
@@ -50,7 +52,7 @@ class Column:
 def job_list(request: HttpRequest) -> HttpResponse:
     """The list; asked for by htmx, only its living part."""
     user = person(request)
-    address = RunListAddress.from_query(request.GET)
+    address = RunListAddress.from_query(request.GET, user.run_columns)
     if "field" in request.GET:
         text = f"{address.query.text} {added_term(request.GET)}".strip()
         return redirect(reverse("job-list") + address.link(q=text))
@@ -73,6 +75,16 @@ def job_list(request: HttpRequest) -> HttpResponse:
     return render(request, "jobs/job_list.html", context | _choices(address, user))
 
 
+@require_POST
+def job_columns(request: HttpRequest) -> HttpResponse:
+    """Keep which columns the person wants (none: as at first); in a saved view they only stand in the address."""
+    user, shown = person(request), RunListAddress.from_query(request.POST)
+    names = known_columns(request.POST.getlist("columns"))
+    if shown.view is None:
+        remember_columns(user, names)
+    return redirect(reverse("job-list") + shown.link(columns=",".join(names)))
+
+
 def _choices(address: RunListAddress, user: User) -> dict[str, Any]:
     """What stands around the list."""
     views = list(visible_views(user))
@@ -89,7 +101,6 @@ def _choices(address: RunListAddress, user: User) -> dict[str, Any]:
         "other_columns": [name for name in possible_columns() if name not in address.columns],
         "csv_link": address.link(view=""),
         "reset_link": address.link(q="", view=""),
-        "default_columns_link": address.link(columns=""),
         "fields": [each for each in run_fields().values() if each.expression is not None or each.name == "tag"],
     }
 
@@ -120,7 +131,7 @@ def _column(address: RunListAddress, name: str) -> Column:
 def _cards(user: User) -> list[JobRow]:
     """What runs, the newest first, then what has just finished."""
     jobs = listed_jobs(user)
-    cards = list(jobs.filter(state__in=LIVE_STATES).order_by("-pk")[:_MOST_CARDS])
+    cards = list(jobs.filter(outcome=None, state__in=LIVE_STATES).order_by("-pk")[:_MOST_CARDS])
     if len(cards) < _MOST_CARDS:
         finished = jobs.filter(ended_at__gte=timezone.now() - _JUST_FINISHED, last_attempt__num_points__gt=0)
         cards += finished.order_by("-ended_at", "-pk")[: _MOST_CARDS - len(cards)]

@@ -79,7 +79,7 @@ def _context(request: HttpRequest, queue: Queue) -> dict[str, Any]:
 
 def _running(request: HttpRequest, queue: Queue) -> list[RunningRow]:
     user = person(request)
-    jobs = Job.objects.filter(queue=queue, state__in=LIVE_STATES).order_by("pk")
+    jobs = Job.objects.filter(queue=queue, outcome=None, state__in=LIVE_STATES).order_by("pk")
     jobs = jobs.select_related("owner", "last_attempt__worker").prefetch_related("last_attempt__nodes__worker")[
         :_MOST_RUNNING
     ]

@@ -26,7 +26,8 @@ _AT_ONCE = 500
 @require_GET
 def job_csv(request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
     """The whole list behind an address; 422 with the sentences where its query is not understood."""
-    user, address = person(request), RunListAddress.from_query(request.GET)
+    user = person(request)
+    address = RunListAddress.from_query(request.GET, user.run_columns)
     if address.query.problems:
         return HttpResponse("\n".join(address.query.problems), status=422, content_type="text/plain; charset=utf-8")
     response = StreamingHttpResponse(_pieces(address, user), content_type="text/csv; charset=utf-8")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.utils.translation import gettext
 
 from jobs.forms import RunListAddress
-from jobs.models import JobTag, User
+from jobs.models import TeamTag, User
 from jobs.models.job import STATE_LABELS
 from jobs.selectors.hosts import known_catalog
 from jobs.selectors.jobs import teams_of
@@ -60,7 +60,7 @@ def _common_values(user: User) -> dict[str, dict[str, str]]:
     """Words by value, by field."""
     fields, teams = run_fields(), teams_of(user)
     people = User.objects.filter(teams__in=teams).distinct().order_by("username").values_list("username", flat=True)
-    tags = JobTag.objects.filter(job__team__in=teams).order_by("name").values_list("name", flat=True).distinct()
+    tags = TeamTag.objects.filter(team__in=teams).order_by("name").values_list("name", flat=True).distinct()
     groups = {"open": gettext("Open"), "ended": gettext("Ended"), "trouble": gettext("In trouble")}
     return {
         "state": groups | {state.value: str(label) for state, label in STATE_LABELS.items()},

@@ -70,6 +70,18 @@ def test_many_are_tagged_at_once(alice: User, stranger: User) -> None:
     assert JobTag.objects.count() == 2
 
 
+def test_a_menu_offers_the_tags_that_jobs_of_the_team_have_and_no_others(alice: User, stranger: User) -> None:
+    first, second = make_job(alice), make_job(alice)
+    perform(alice, first, Order(Act.TAG, tags=("base", "night run", "old")))
+    perform(alice, second, Order(Act.TAG, tags=("base",)))
+    perform(stranger, make_job(stranger), Order(Act.TAG, tags=("theirs",)))
+    perform(alice, first, Order(Act.UNTAG, tags=("base", "old")))
+    web = Client()
+    web.force_login(alice)
+    menus = {menu.name: menu for menu in web.get("/").context["menus"]}
+    assert [choice.text for choice in menus["tag"].choices] == ["base", "night run"]
+
+
 def test_a_copy_has_them_too(alice: User) -> None:
     job = make_job(alice)
     perform(alice, job, Order(Act.TAG, tags=("study",)))

@@ -10,6 +10,7 @@ from jobs.models import Job, User
 from jobs.services.finish import finish_attempt
 from jobs.views.job_list import PAGE_SIZE
 from tests.jobs.factories import make_job, make_spec, points, record, start
+from tests.web.conftest import browser_of
 
 
 def ids_of(client: Client, query: str = "") -> list[int]:
@@ -105,6 +106,22 @@ def test_columns_are_chosen_and_ordered(web: Client, alice: User) -> None:
     titles = ["Learning rate", "Job", "Seed", "Model FLOPs utilization", "Outcome", "Tags"]
     assert [head.index(title) for title in titles] == sorted(head.index(title) for title in titles)
     assert ">0.25<" in page
+
+
+def columns_of(client: Client, query: str = "") -> tuple[str, ...]:
+    return client.get(f"/{query}").context["column_names"]
+
+
+def test_chosen_columns_are_remembered_for_whoever_chose_them(web: Client, bob: User) -> None:
+    at_first = columns_of(web)
+    response = web.post("/jobs/columns/", {"q": "model:mlp", "sort": "-seed", "columns": ["seed", "job", "nonsense"]})
+    assert response.url == "/?q=model%3Amlp&sort=-seed&columns=seed%2Cjob"
+    assert columns_of(web) == ("seed", "job")
+    assert columns_of(web, "?columns=name") == ("name",)
+    assert "columns=seed%2Cjob" in web.get("/").context["address"].link()
+    assert columns_of(browser_of(bob)) == at_first
+    assert web.post("/jobs/columns/", {}).url == "/?"
+    assert columns_of(web) == at_first
 
 
 @pytest.mark.parametrize("name", sorted(possible_columns()))

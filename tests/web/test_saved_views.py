@@ -111,3 +111,14 @@ def test_a_view_needs_a_name(web: Client, job: Job, name: str) -> None:
 def test_a_view_goes_to_no_team_that_one_is_not_in(web: Client, alice: User, stranger: User) -> None:
     web.post("/views/", {"name": "x", "query": QUERY, "team": stranger.teams.get().pk, "is_shared": "on"})
     assert not SavedView.objects.exists()
+
+
+def test_a_view_shows_its_own_columns_to_whoever_has_chosen_others(web: Client, alice: User, team: Team) -> None:
+    at_first = web.get("/").context["column_names"]
+    view = save_view(alice, team, "As at first", "q=model%3Amlp")
+    web.post("/jobs/columns/", {"columns": ["seed"]})
+    opened = web.get(web.get(f"/views/{view.pk}/").url).context
+    assert opened["column_names"] == at_first
+    assert opened["is_opened_changed"] is False
+    web.post("/jobs/columns/", {"view": view.pk, "columns": ["name"]})
+    assert web.get("/").context["column_names"] == ("seed",)

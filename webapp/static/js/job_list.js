@@ -9,13 +9,7 @@ const label = go.querySelector("[data-text]");
 
 onChange((ids) => {
   label.textContent = label.dataset.text.replace("{n}", ids.length);
-  if (ids.length >= 2) {
-    go.removeAttribute("aria-disabled");
-    go.href = `${go.dataset.url}?jobs=${ids.join(",")}`;
-  } else {
-    go.setAttribute("aria-disabled", "true");
-    go.removeAttribute("href");
-  }
+  go.href = `${go.dataset.url}?jobs=${ids.join(",")}`;
 });
 
 // Empty parts stay out of the address, and the columns are one part of it.
