@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from asgiref.sync import sync_to_async
 from django.db import Error as DatabaseError
-from django.db import connection, connections
+from django.db import connections
 from django.db.models import Count, Max, Sum
 
 from jobs.contract.states import OPEN_STATES
@@ -268,7 +268,8 @@ class Hub:
             reading = await loop.run_in_executor(self._thread, self._reader.read, _union(viewers))
         except DatabaseError:
             logger.exception("the live page's reading failed; next try in %s s", AFTER_FAILURE_S)
-            await loop.run_in_executor(self._thread, connection.close)
+            await loop.run_in_executor(self._thread, connections.close_all)
+            _tell_away(viewers)
             await asyncio.sleep(AFTER_FAILURE_S)
             return
         self._hand_on(reading, viewers)
@@ -304,6 +305,13 @@ class Hub:
         viewer.is_greeted = True
         viewer.offer(encode("hello", {}))
         _offer_all(viewer, (self._last[pk].message(pk) for pk in viewer.topics.jobs if pk in self._last))
+
+
+def _tell_away(viewers: Iterable[Viewer]) -> None:
+    """The pages say that the database is away; greeted again when it is back, they fetch what they missed."""
+    for viewer in viewers:
+        viewer.is_greeted = False
+        viewer.offer(encode("away", {}))
 
 
 def _offer_all(viewer: Viewer, messages: Iterable[bytes]) -> None:

@@ -49,6 +49,7 @@ urlpatterns = [
     path("compare/", compare.compare_page, name="compare"),
     path("compare/curves/", compare.compare_curves, name="compare-curves"),
     path("compare/charts/", compare.compare_charts, name="compare-charts"),
+    path("compare/over-time/", compare.compare_over_time, name="compare-over-time"),
     path("compare/best/", compare.compare_best, name="compare-best"),
     path("studies/", studies.study_list, name="study-list"),
     path("studies/new/", studies.study_new, name="study-new"),

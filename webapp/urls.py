@@ -13,6 +13,8 @@ from jobs.health import healthz, livez
 from jobs.prometheus import metrics
 from jobs.views.access import admin_sign_in
 
+handler500 = "webapp.faults.server_error"
+
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("jobs.urls")),
     path("sign-in/", auth.LoginView.as_view(redirect_authenticated_user=True), name="login"),

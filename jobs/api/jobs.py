@@ -18,7 +18,7 @@ from jobs.api.serializers import JobOut, JobRow
 from jobs.contract.spec import TrainSpec
 from jobs.contract.states import Outcome, State
 from jobs.forms import RunListAddress
-from jobs.models import Job
+from jobs.models import Job, ViewPage
 from jobs.selectors.jobs import visible_jobs
 from jobs.selectors.run_pages import in_order
 from jobs.selectors.run_query import MOST_CHARACTERS, RunQuery
@@ -90,7 +90,9 @@ def list_jobs(request: HttpRequest, query: ninja.Query[JobsQuery]) -> JobsPage:
     asked, user = query, asker(request)
     wanted, order_by = query_of(asked), asked.order_by
     if asked.view is not None:
-        view = RunListAddress.from_query(QueryDict(get_object_or_404(visible_views(user), pk=asked.view).query))
+        view = RunListAddress.from_query(
+            QueryDict(get_object_or_404(visible_views(user), pk=asked.view, page=ViewPage.LIST).query)
+        )
         wanted = RunQuery((*view.query.terms, *wanted.terms), view.query.problems)
         order_by = order_by or str(view.order)
     ids, next_cursor, count = page_of(wanted, order_of(order_by or "-id"), user, asked.limit, asked.cursor)

@@ -9,6 +9,7 @@ from jobs.figures.bars import bar_figure
 from jobs.figures.comparison import compared_figures
 from jobs.figures.curves import overlay_figure
 from jobs.figures.fleet import outcomes_figure, use_figure, waits_figure
+from jobs.figures.over_time import over_time_figures
 from jobs.figures.series import axis_title, is_lower_better, series_title
 from jobs.figures.style import DASHES, PALETTE, Figure, colour_of, dash_of
 
@@ -23,6 +24,7 @@ __all__ = [
     "dash_of",
     "is_lower_better",
     "outcomes_figure",
+    "over_time_figures",
     "overlay_figure",
     "series_title",
     "use_figure",

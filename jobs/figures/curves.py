@@ -1,5 +1,6 @@
 """Curves over steps, samples, tokens, time or another series."""
 
+import math
 from collections.abc import Sequence
 
 from django.utils.translation import gettext, ngettext
@@ -21,7 +22,8 @@ _MOST_IN_WORDS = 12
 def overlay_figure(overlay: Overlay, *, x_log: bool = False, y_log: bool = False) -> Figure:
     """Lines with their bands or what was smoothed behind them; a line breaks where a value is not finite.
 
-    Each trace's `meta` tells its `place` (colour and dash), its `part` (line, raw, low, high) and its jobs.
+    Each trace's `meta` tells its `place` (colour and dash), its `part` (line, raw, low, high) and its jobs. Where
+    there is nothing to draw, `meta` of the layout has the sentence that stands in the plot's place (`empty`).
     """
     view, lines = overlay.view, overlay.lines
     shape = layout(
@@ -34,6 +36,7 @@ def overlay_figure(overlay: Overlay, *, x_log: bool = False, y_log: bool = False
         hoverdistance=-1,
         showlegend=False,
     )
+    shape["meta"] |= {"empty": nothing_drawn(overlay, y_log=y_log)}
     shape["xaxis"] |= {"type": "date" if view.x == Axis.CLOCK else "log" if x_log else "linear"}
     shape["yaxis"] |= {"type": "log" if y_log else "linear"}
     behind = [trace for line in lines for trace in (*_band(line), *_raw(line))]
@@ -86,6 +89,22 @@ def _seam(place: int, x: float) -> Figure:
     """A dotted line where an attempt went on from the checkpoint of an earlier one."""
     ends = {"x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper"}
     return {"type": "line", **ends, "line": {"color": colour_of(place), "dash": "dot", "width": 1}}
+
+
+def nothing_drawn(overlay: Overlay, *, y_log: bool = False) -> str:
+    """Why no line can be seen, in a sentence; empty where one can."""
+    finite = (value for line in overlay.lines for value in line.y if math.isfinite(value))
+    if any(value > 0 or not y_log for value in finite):
+        return ""
+    if any(math.isfinite(value) for line in overlay.lines for value in line.y):
+        return gettext("No value is above 0, and a logarithmic axis shows only those. Take “Log y” off to see them.")
+    if any(line.x for line in overlay.lines):
+        return gettext("Nothing but NaN and infinity was recorded, so there is no line to draw.")
+    if overlay.view.is_cut:
+        return gettext("No points lie in this range. “Whole range” shows all there are.")
+    if not overlay.lines:
+        return gettext("None of these jobs is there any more.")
+    return gettext("There are no points of “%(series)s” to draw.") % {"series": series_title(overlay.view.series)}
 
 
 def _caption(overlay: Overlay) -> str:

@@ -5,7 +5,7 @@ from jobs.forms.compare import CompareQuery
 from jobs.forms.history import HistoryFilter
 from jobs.forms.queue import QueueForm
 from jobs.forms.run_list import RunListAddress
-from jobs.forms.saved_view import ViewForm
+from jobs.forms.saved_view import ViewForm, stored_address
 from jobs.forms.small import PauseForm, ReasonForm, TokenForm
 from jobs.forms.spec_form import SpecForm
 
@@ -20,4 +20,5 @@ __all__ = [
     "SpecForm",
     "TokenForm",
     "ViewForm",
+    "stored_address",
 ]

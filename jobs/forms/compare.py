@@ -44,6 +44,11 @@ class CompareQuery:
     other: str = ""  # the series that is told at the step where the first one was best
     across: str = _ACROSS
     up: str = _UP
+    heights: dict[str, tuple[float, float]] = field(
+        default_factory=dict
+    )  # by series, what of the vertical axis is seen
+    off: list[int] = field(default_factory=list)  # lines that are switched off, each by its first job
+    opened: int | None = None  # the saved view that was opened
     unreadable: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 
@@ -53,11 +58,11 @@ class CompareQuery:
         reading = _Reading(query)
         parts = reading.parts("jobs")
         smoothing = reading.one_of(Smoothing, "smooth", Smoothing.NONE)
-        series = [name[:100] for name in dict.fromkeys(reading.parts("series"))][:MOST_SERIES]
+        series = [name[:100] for name in dict.fromkeys(reading.parts("series"))][:MOST_SERIES] or ["train_loss"]
         return cls(
             job_ids=list(dict.fromkeys(int(part) for part in parts if _is_id(part))),
             unreadable=[part for part in parts if not _is_id(part)],
-            series=series or ["train_loss"],
+            series=series,
             x=(query.get("x") or Axis.STEP)[:100],
             x_from=reading.number("from"),
             x_to=reading.number("to"),
@@ -73,6 +78,9 @@ class CompareQuery:
             other=query.get("other", "")[:100],
             across=reading.metric("across", _ACROSS),
             up=reading.metric("up", _UP),
+            heights=reading.heights("y", series),
+            off=list(dict.fromkeys(int(part) for part in reading.parts("off") if _is_id(part))),
+            opened=reading.identity("view"),
             remarks=reading.remarks,
         )
 
@@ -82,14 +90,19 @@ class CompareQuery:
             series, self.x, self.x_from, self.x_to, self.smoothing, self.amount, self.group, self.legend, self.band
         )
 
+    @property
+    def stored(self) -> str:
+        """The address as a saved view keeps it; defaults are left out."""
+        return self.address(view=None)
+
     def address(self, **changes: object) -> str:
         """The query string of the same page with some of its state changed; None takes a part away."""
         state: dict[str, object] = {
             "jobs": ",".join(str(pk) for pk in self.job_ids),
             "series": ",".join(self.series) if self.series != ["train_loss"] else None,
             "x": self.x if self.x != Axis.STEP else None,
-            "from": self.x_from,
-            "to": self.x_to,
+            "from": None if self.x_from is None else f"{self.x_from:.15g}",
+            "to": None if self.x_to is None else f"{self.x_to:.15g}",
             "xlog": "1" if self.x_log else None,
             "ylog": "1" if self.y_log else None,
             "smooth": self.smoothing.value if self.smoothing is not Smoothing.NONE else None,
@@ -102,8 +115,11 @@ class CompareQuery:
             "other": self.other or None,
             "across": self.across if self.across != _ACROSS else None,
             "up": self.up if self.up != _UP else None,
+            "y": ",".join(f"{name}:{low:.15g}:{high:.15g}" for name, (low, high) in self.heights.items()) or None,
+            "off": ",".join(str(pk) for pk in self.off) or None,
+            "view": self.opened,
         }
-        return urlencode({name: value for name, value in (state | changes).items() if value is not None}, safe=",")
+        return urlencode({name: value for name, value in (state | changes).items() if value is not None}, safe=",:")
 
 
 class _Reading:
@@ -152,6 +168,11 @@ class _Reading:
             self._remark(name, text)
         return text if text in Summary.model_fields else default
 
+    def heights(self, name: str, series: list[str]) -> dict[str, tuple[float, float]]:
+        """What of the vertical axis is seen, of these series where it is told: `train_loss:0.5:2`."""
+        found = dict(height for part in self.parts(name) if (height := _height(part)))
+        return {each: found[each] for each in series if each in found}
+
     def _remark(self, name: str, text: str) -> None:
         self.remarks.append(
             gettext("“%(text)s” is no known choice of “%(name)s” and was left out.") % {"text": text[:40], "name": name}
@@ -163,6 +184,17 @@ def _amount(smoothing: Smoothing, amount: float | None) -> float:
         return 0.0
     least, most, default = LIMITS[smoothing]
     return default if amount is None else min(most, max(least, amount))
+
+
+def _height(text: str) -> tuple[str, tuple[float, float]] | None:
+    """A series with the range of its values; None where the text is no such thing."""
+    name, *texts = text.rsplit(":", 2)
+    try:
+        low, high = (float(end) for end in texts)
+    except ValueError:
+        return None
+    ends = (low, high)
+    return (name[:100], ends) if all(map(math.isfinite, ends)) and ends[0] < ends[1] else None
 
 
 def _is_id(text: str) -> bool:

@@ -1,12 +1,28 @@
-"""A saved view's name and whom it is for."""
+"""A saved view's name, whom it is for, and what of an address it keeps."""
 
 from typing import Any
 
 from django import forms
+from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
 
-from jobs.models import Team, User
+from jobs.forms.compare import CompareQuery
+from jobs.forms.run_list import RunListAddress
+from jobs.models import Team, User, ViewPage
 from jobs.selectors.jobs import teams_of
+
+# What is read of an address at all; a view keeps less.
+_MOST_CHARACTERS = 8000
+
+
+def stored_address(page: str, text: str) -> str:
+    """Only what belongs into this page's address, as a view of it keeps it."""
+    query = QueryDict(text[:_MOST_CHARACTERS].removeprefix("?"))
+    return (
+        CompareQuery.from_query(query).stored
+        if page == ViewPage.COMPARISON
+        else RunListAddress.from_query(query).stored
+    )
 
 
 class ViewForm(forms.Form):

@@ -10,7 +10,7 @@ from jobs.models.estimate import SpecEstimate
 from jobs.models.job import Job
 from jobs.models.node import AttemptNode
 from jobs.models.queue import Queue
-from jobs.models.saved_view import SavedView
+from jobs.models.saved_view import SavedView, ViewPage
 from jobs.models.study import Study, Workload
 from jobs.models.tag import JobTag, TeamTag
 from jobs.models.worker import Worker
@@ -38,6 +38,7 @@ __all__ = [
     "Team",
     "TeamTag",
     "User",
+    "ViewPage",
     "Worker",
     "Workload",
 ]

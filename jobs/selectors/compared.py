@@ -15,7 +15,7 @@ from jobs.statistics import Band
 # What a screen and a table still bear.
 MOST_JOBS = 200
 
-# Jobs whose series are looked up; one of each kind of work, and the first and last of many.
+# Jobs whose series are looked up; one of each kind of work and device, and the first and last of many.
 _ASKED_FOR_SERIES = 12
 
 
@@ -47,11 +47,12 @@ def compare_columns(jobs: Sequence[Job], *, group: str, legend: str, baseline: i
 
 
 def known_series(jobs: Sequence[Job]) -> list[str]:
-    """The series that the jobs recorded, those of training first; asked of one job of each kind of work."""
-    kinds: dict[tuple[str, str, bool], list[Attempt]] = {}
+    """The series that the jobs recorded, those of training first; asked of one job of each kind of work and device."""
+    kinds: dict[tuple[str, str, str, bool], list[Attempt]] = {}
     for job in jobs:
         if job.last_attempt and job.last_attempt.num_points:
-            kinds.setdefault((job.spec["model"], job.spec["dataset"], job.has_ended), []).append(job.last_attempt)
+            kind = (job.spec["model"], job.spec["dataset"], job.last_attempt.device_name, job.has_ended)
+            kinds.setdefault(kind, []).append(job.last_attempt)
     asked = [attempt for attempts in kinds.values() for attempt in (attempts[0], attempts[-1])]
     names = dict.fromkeys(
         name for attempt in list(dict.fromkeys(asked))[:_ASKED_FOR_SERIES] for name in series_names(attempt)

@@ -379,9 +379,11 @@ def _nan_mean(values: Floats) -> Floats:
 
 def _note(job: Job, stored: dict[int, Stored], tracks: dict[int, Track], view: View) -> str:
     """Why a job has no line; empty where it has one."""
-    if job.pk in tracks:
-        return ""
     names = {"job": job.pk, "series": view.series}
+    if job.pk in tracks:
+        if np.isfinite(tracks[job.pk].raw).any():
+            return ""
+        return gettext("Job %(job)s recorded only NaN and infinity of “%(series)s”.") % names
     if job.pk in stored and len(stored[job.pk].curve):
         return gettext("Job %(job)s does not tell where its points stand on this axis.") % names
     if job.last_attempt is None:

@@ -1,22 +1,24 @@
-"""Saved views of the runs list: kept, renamed, shared, deleted and brought back by whoever may."""
+"""Saved views of the runs list and the comparison: kept, renamed, shared, deleted and brought back by whoever may."""
 
 from typing import Any
 
 from django.utils import timezone
 from django.utils.translation import gettext
 
-from jobs.models import SavedView, Team, User
+from jobs.models import SavedView, Team, User, ViewPage
 from jobs.selectors.saved_views import may_change_view
 from jobs.services.errors import NotAllowed, NotPossible
 
 MOST_VIEWS = 200  # of one person
 
 
-def save_view(owner: User, team: Team, name: str, query: str, *, is_shared: bool = False) -> SavedView:
+def save_view(
+    owner: User, team: Team, name: str, query: str, *, page: str = ViewPage.LIST, is_shared: bool = False
+) -> SavedView:
     """Keep a view; raises `NotPossible` where the person has too many, `ValidationError` for a bad name."""
     if SavedView.objects.filter(owner=owner, deleted_at=None).count() >= MOST_VIEWS:
         raise NotPossible(gettext("You have %(max)s saved views already. Delete some first.") % {"max": MOST_VIEWS})
-    view = SavedView(owner=owner, team=team, name=" ".join(name.split()), query=query, is_shared=is_shared)
+    view = SavedView(owner=owner, team=team, name=" ".join(name.split()), page=page, query=query, is_shared=is_shared)
     view.full_clean()
     view.save()
     return view

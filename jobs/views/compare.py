@@ -9,19 +9,28 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
 from jobs.contract.metrics import Better, Summary
-from jobs.figures import axis_title, compared_figures, is_lower_better, overlay_figure, series_title
+from jobs.figures import (
+    axis_title,
+    compared_figures,
+    is_lower_better,
+    over_time_figures,
+    overlay_figure,
+    series_title,
+)
 from jobs.figures.series import AXIS_TITLES
 from jobs.forms import CompareQuery
 from jobs.forms.compare import MOST_SERIES
-from jobs.models import Job
+from jobs.models import Job, ViewPage
 from jobs.selectors.columns import CONFIGURATION, Column, field_choices
 from jobs.selectors.comparable import comparability
 from jobs.selectors.compared import MOST_JOBS, Compared, compare_columns, known_series
 from jobs.selectors.jobs import visible_jobs
+from jobs.selectors.over_time import over_time
 from jobs.selectors.overlay import at_best_step, overlay
 from jobs.smoothing import LIMITS, Smoothing
 from jobs.statistics import Band
 from jobs.views.access import person
+from jobs.views.saved_views import views_menu
 
 # More sentences of one kind than these are counted.
 _MOST_NOTES = 6
@@ -79,6 +88,14 @@ def compare_charts(request: HttpRequest) -> JsonResponse:
 
 
 @require_GET
+def compare_over_time(request: HttpRequest) -> JsonResponse:
+    """Memory and devices over wall time as figures by their names; `from` and `to` are seconds."""
+    asked = _asked(request)
+    figures = over_time_figures(over_time(asked.jobs, asked.query.view("")))
+    return JsonResponse({"figures": figures}, json_dumps_params={"separators": (",", ":")})
+
+
+@require_GET
 def compare_best(request: HttpRequest) -> HttpResponse:
     """A table: where the first series was best in each job, and what another one was then."""
     asked = _asked(request)
@@ -117,7 +134,7 @@ def _remarks(query: CompareQuery, jobs: list[Job]) -> list[str]:
 
 def _page(request: HttpRequest, asked: Asked) -> dict[str, Any]:
     query, names = asked.query, known_series(asked.jobs)
-    return {
+    return views_menu(person(request), ViewPage.COMPARISON, query.opened, query.stored) | {
         "query": query,
         "remarks": asked.remarks,
         "candidates": _candidates(request, asked.jobs),
@@ -200,7 +217,7 @@ def _partner(series: str, names: list[str]) -> str:
     """The series that is looked up beside another one: its evaluation, else the next one."""
     if series.startswith("train_") and (partner := series.replace("train_", "eval_")) in names:
         return partner
-    return next((name for name in names if name != series), "")
+    return next((name for name in names if name != series and not name.startswith("telemetry.")), "")
 
 
 def _metric_choices(compared: Compared) -> list[tuple[str, str]]:

@@ -14,16 +14,16 @@ from jobs.contract.states import LIVE_STATES
 from jobs.forms import RunListAddress
 from jobs.forms.run_list import added_term, known_columns, possible_columns
 from jobs.live import list_version, read_open_jobs
-from jobs.models import Queue, User
+from jobs.models import Queue, User, ViewPage
 from jobs.selectors.line import MOST_COUNTED
 from jobs.selectors.run_fields import run_fields
 from jobs.selectors.run_pages import BadCursor, RunList, in_order
-from jobs.selectors.saved_views import may_change_view, visible_views
 from jobs.services.run_columns import remember_columns
 from jobs.views.access import person
 from jobs.views.live import team_ids
 from jobs.views.rows import JobRow, job_row, listed_jobs
 from jobs.views.run_filters import filter_menus, relaxations, removable_terms
+from jobs.views.saved_views import views_menu
 
 PAGE_SIZE = 100
 _MOST_CARDS = 4
@@ -87,17 +87,10 @@ def job_columns(request: HttpRequest) -> HttpResponse:
 
 def _choices(address: RunListAddress, user: User) -> dict[str, Any]:
     """What stands around the list."""
-    views = list(visible_views(user))
-    opened = next((view for view in views if view.pk == address.view), None)
-    return {
+    return views_menu(user, ViewPage.LIST, address.view, address.stored) | {
         "act_queues": Queue.objects.all(),
         "menus": filter_menus(address, user),
         "terms": removable_terms(address),
-        "views": views,
-        "opened": opened,
-        "may_change_opened": opened is not None and may_change_view(user, opened),
-        "is_opened_changed": opened is not None and opened.query != address.stored,
-        "own_teams": list(user.teams.all()),
         "other_columns": [name for name in possible_columns() if name not in address.columns],
         "csv_link": address.link(view=""),
         "reset_link": address.link(q="", view=""),

@@ -1,42 +1,63 @@
-"""Saved views of the runs list: opened by a link that a colleague can follow, kept and changed from the list's page."""
+"""Saved views of a page: opened by a link that a colleague can follow, kept and changed from the page itself."""
+
+from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
-from jobs.forms import RunListAddress, ViewForm
-from jobs.models import SavedView
-from jobs.selectors.saved_views import known_views, visible_views
+from jobs.forms import ViewForm, stored_address
+from jobs.models import SavedView, User, ViewPage
+from jobs.selectors.saved_views import known_views, may_change_view, visible_views
 from jobs.services.errors import NotAllowed, NotPossible
 from jobs.services.saved_views import change_view, delete_view, restore_view, save_view
 from jobs.views.access import person
 from jobs.views.doing import Undo, say_done
 
+_ADDRESSES = {ViewPage.LIST: "job-list", ViewPage.COMPARISON: "compare"}
+
+
+def views_menu(user: User, page: ViewPage, opened_id: int | None, stored: str) -> dict[str, Any]:
+    """What the menu of a page's views shows; `stored` is the page's own address, as a view would keep it."""
+    views = list(visible_views(user).filter(page=page))
+    opened = next((view for view in views if view.pk == opened_id), None)
+    return {
+        "view_page": page.value,
+        "views": views,
+        "opened": opened,
+        "stored": stored,
+        "may_change_opened": opened is not None and may_change_view(user, opened),
+        "is_opened_changed": opened is not None and opened.query != stored,
+        "own_teams": list(user.teams.all()),
+    }
+
 
 @require_GET
 def view_open(request: HttpRequest, pk: int) -> HttpResponse:
-    """The list as the view keeps it."""
+    """The page as the view keeps it."""
     return redirect(_address(get_object_or_404(visible_views(person(request)), pk=pk)))
 
 
 @require_POST
 def view_save(request: HttpRequest) -> HttpResponse:
-    """Keep the list's address under a name."""
+    """Keep a page's address under a name."""
     user, form = person(request), ViewForm(request.POST, user=person(request))
-    query = _clean(request.POST.get("query", ""))
+    page = ViewPage.COMPARISON if request.POST.get("page") == ViewPage.COMPARISON else ViewPage.LIST
+    query = stored_address(page, request.POST.get("query", ""))
+    here = f"{reverse(_ADDRESSES[page])}?{query}"
     if not form.is_valid():
         messages.error(request, " ".join(str(text) for texts in form.errors.values() for text in texts))
-        return redirect(f"{reverse('job-list')}?{query}")
+        return redirect(here)
     data = form.cleaned_data
     try:
-        view = save_view(user, data["team"], data["name"], query, is_shared=data["is_shared"])
+        view = save_view(user, data["team"], data["name"], query, page=page, is_shared=data["is_shared"])
     except (NotPossible, ValidationError) as error:
         messages.error(request, _sentence(error))
-        return redirect(f"{reverse('job-list')}?{query}")
+        return redirect(here)
     messages.success(request, gettext("The view “%(name)s” is kept.") % {"name": view.name})
     return redirect(_address(view))
 
@@ -47,7 +68,7 @@ def view_change(request: HttpRequest, pk: int) -> HttpResponse:
     view = _known(request, pk)
     values: dict[str, object] = {name: request.POST[name] for name in ("name",) if request.POST.get(name, "").strip()}
     if "query" in request.POST:
-        values["query"] = _clean(request.POST["query"])
+        values["query"] = stored_address(view.page, request.POST["query"])
     if "is_shared" in request.POST:
         values["is_shared"] = request.POST["is_shared"] == "yes"
     try:
@@ -69,7 +90,7 @@ def view_delete(request: HttpRequest, pk: int) -> HttpResponse:
         messages.error(request, str(error))
         return redirect(_address(view))
     say_done(request, gettext("The view “%(name)s” is deleted.") % {"name": view.name}, _restoring(view))
-    return redirect("job-list")
+    return redirect(_ADDRESSES[ViewPage(view.page)])
 
 
 @require_POST
@@ -92,12 +113,8 @@ def _restoring(view: SavedView) -> Undo:
 
 
 def _address(view: SavedView) -> str:
-    return f"{reverse('job-list')}?{view.query}{'&' if view.query else ''}view={view.pk}"
-
-
-def _clean(text: str) -> str:
-    """Only what belongs into the list's address."""
-    return RunListAddress.from_query(QueryDict(text[:4000])).stored
+    page = reverse(_ADDRESSES[ViewPage(view.page)])
+    return f"{page}?{view.query}{'&' if view.query else ''}view={view.pk}"
 
 
 def _sentence(error: Exception) -> str:

@@ -19,6 +19,7 @@ django.setup()
 from django.utils import timezone
 
 from jobs.attempt_files import AttemptFiles
+from jobs.contract.events import Points
 from jobs.contract.metrics import Summary
 from jobs.contract.states import Outcome
 from jobs.models import Attempt, Job, User, Worker
@@ -68,7 +69,8 @@ def add_repeats() -> list[int]:
     for rate, time_ms in times_ms.items():
         for seed in range(4):
             job = make_job(mara, name=f"{rate} {seed}", spec=make_spec(num_steps=60, learning_rate=rate, seed=seed))
-            _end(start(job, worker), time_ms * (1 + 0.1 * seed))
+            samples = points([20, 40, 60], **{"telemetry.process_rss_bytes": [1e8, 2e8, 3e8]})
+            _end(start(job, worker), time_ms * (1 + 0.1 * seed), samples)
             jobs.append(job.pk)
     return jobs
 
@@ -84,8 +86,9 @@ def end_waiting(**which: Any) -> int:
     return len(waiting)
 
 
-def _end(attempt: Attempt, step_time_ms: float) -> None:
+def _end(attempt: Attempt, step_time_ms: float, *more: Points) -> None:
     _add_points(attempt, 60)
+    record(attempt, *more)
     summary = Summary(num_steps=60, steady_step_time_ms=step_time_ms, final_train_loss=1.5, peak_rss_bytes=2**30)
     finish.finish_attempt(attempt, Outcome.SUCCEEDED, summary)
 
@@ -103,7 +106,7 @@ def _add_points(attempt: Attempt, count: int) -> int:
 
 
 def obey(words: list[str]) -> Any:
-    """`points JOB N`, `finish JOB`, `wait NAME` (a job that waits), `repeats`, `delete JOB` or `count`.
+    """`wait NAME` (a job that waits), `start JOB`, `points JOB N`, `finish JOB`, `delete JOB`, `repeats` or `count`.
 
     `study ID` and `reproductions` end what waits of a study, and what is measured again.
     """
@@ -119,6 +122,8 @@ def obey(words: list[str]) -> Any:
         return Job.objects.count()
     if words[0] == "wait":
         return make_job(User.objects.get(username="mara"), name=" ".join(words[1:])).pk
+    if words[0] == "start":
+        return start(Job.objects.get(pk=int(words[1])), make_worker(f"pit-{words[1]}")).pk
     attempt = Attempt.objects.select_related("job").get(job_id=int(words[1]), outcome=None)
     if words[0] == "points":
         return _add_points(attempt, int(words[2]))

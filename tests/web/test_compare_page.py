@@ -222,8 +222,60 @@ def test_htmx_gets_the_tables_alone(web: Client, alice: User) -> None:
 
 def test_an_address_comes_back_as_it_was() -> None:
     text = (
-        "jobs=3,1,2&series=train_loss,eval_loss&x=wall_s&from=1.5&to=20.0&xlog=1&ylog=1&smooth=ema&amount=0.95"
-        "&group=precision&band=t95&baseline=3&all=1&other=eval_loss&across=energy_j&up=final_train_loss"
+        "jobs=3,1,2&series=train_loss,eval_loss&x=wall_s&from=1.5&to=20&xlog=1&ylog=1&smooth=ema&amount=0.95"
+        "&group=precision&band=t95&baseline=3&all=1&other=eval_loss&across=energy_j&up=final_train_loss&y=train_loss:0.5:2,eval_loss:-1e-05:1&off=1,2&view=7"
     )
     assert CompareQuery.from_query(QueryDict(text)).address() == text
+    assert CompareQuery.from_query(QueryDict(text)).stored == text.removesuffix("&view=7")
     assert CompareQuery.from_query(QueryDict("jobs=1&jobs=2&legend=owner")).address() == "jobs=1,2&legend=owner"
+
+
+@pytest.mark.parametrize(
+    "part", ["train_loss", "train_loss:1", "train_loss:2:1", "train_loss:nan:1", "other:0:1", ":::"]
+)
+def test_a_height_that_is_none_is_left_out(part: str) -> None:
+    assert CompareQuery.from_query(QueryDict(f"jobs=1&y={part}")).address() == "jobs=1"
+
+
+def test_a_zoom_by_the_time_of_day_is_kept_to_the_millisecond() -> None:
+    text = "jobs=1&x=time&from=1763750000123&to=1763750004567"
+    assert CompareQuery.from_query(QueryDict(text)).address() == text
+
+
+def empty(web: Client, query: str) -> str:
+    """The sentence in the first plot's place."""
+    return str(fetched(web, "curves", query)["figures"][0]["layout"]["meta"]["empty"])
+
+
+def test_jobs_that_have_not_started_are_a_sentence_and_no_chart(web: Client, alice: User) -> None:
+    jobs = [make_job(alice), make_job(alice)]
+    ids = ",".join(str(job.pk) for job in jobs)
+    assert empty(web, f"jobs={ids}") == "There are no points of “Training loss” to draw."
+    assert fetched(web, "curves", f"jobs={ids}")["notes"] == [[f"Job {job.pk} has not started yet." for job in jobs]]
+    assert empty(web, f"jobs={ids},{ended_job(alice, 10.0).pk}") == ""
+
+
+def test_a_range_without_points_says_how_to_leave_it(web: Client, alice: User) -> None:
+    job = ended_job(alice, 10.0)
+    assert "Whole range" in empty(web, f"jobs={job.pk}&from=500&to=600")
+
+
+def test_what_no_axis_can_show_is_said(web: Client, alice: User) -> None:
+    job = make_job(alice)
+    record(start(job), points([1, 2], train_loss=[float("nan"), float("inf")], eval_accuracy=[0.0, 0.0]))
+    assert "NaN and infinity" in empty(web, f"jobs={job.pk}")
+    [[note]] = fetched(web, "curves", f"jobs={job.pk}")["notes"]
+    assert note == f"Job {job.pk} recorded only NaN and infinity of “train_loss”."
+    assert "logarithmic" in empty(web, f"jobs={job.pk}&series=eval_accuracy&ylog=1")
+    assert empty(web, f"jobs={job.pk}&series=eval_accuracy") == ""
+
+
+def test_a_comparison_whose_jobs_are_all_gone_is_a_sentence(web: Client, alice: User) -> None:
+    job = ended_job(alice, 10.0)
+    query = f"jobs={job.pk}"
+    job.delete()
+    assert empty(web, query) == "None of these jobs is there any more."
+    for what in ("charts", "over-time"):
+        assert fetched(web, what, query) == {"figures": {}}
+    part = web.get(f"/compare/?{query}", headers={"HX-Request": "true"})
+    assert part.status_code == 200

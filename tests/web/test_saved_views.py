@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from jobs.models import Job, SavedView, Team, User
+from jobs.models import Job, SavedView, Team, User, ViewPage
 from jobs.services.saved_views import save_view
 from jobs.services.tokens import create_token
 from tests.jobs.factories import make_job, make_spec
@@ -122,3 +122,43 @@ def test_a_view_shows_its_own_columns_to_whoever_has_chosen_others(web: Client, 
     assert opened["is_opened_changed"] is False
     web.post("/jobs/columns/", {"view": view.pk, "columns": ["name"]})
     assert web.get("/").context["column_names"] == ("seed",)
+
+
+def test_a_comparison_is_kept_and_shows_a_colleague_the_same(web: Client, alice: User, bob: User) -> None:
+    ids = ",".join(str(make_job(alice).pk) for _ in range(3))
+    query = f"jobs={ids}&x=wall_s&from=1&to=9&smooth=ema&amount=0.9&group=seed&baseline={ids[0]}&y=train_loss:0.5:2"
+    answer = web.post("/views/", {"name": "Seeds", "page": "comparison", "query": f"?{query}&q=x", "is_shared": "on"})
+    view = SavedView.objects.get()
+    assert (view.page, view.query) == (ViewPage.COMPARISON, query)
+    assert answer.headers["Location"] == f"/compare/?{query}&view={view.pk}"
+    page = browser_of(bob).get(f"/views/{view.pk}/", follow=True)
+    assert page.context["query"].stored == query
+    assert page.context["opened"] == view
+    assert "Seeds" not in browser_of(bob).get("/").content.decode()
+    assert f'href="/views/{view.pk}/"' in browser_of(bob).get("/compare/").content.decode()
+
+
+def test_a_kept_comparison_is_renamed_redefined_deleted_and_brought_back(web: Client, alice: User, team: Team) -> None:
+    view = save_view(alice, team, "Two", "jobs=1,2", page=ViewPage.COMPARISON)
+    web.post(f"/views/{view.pk}/change/", {"name": "Three", "query": "jobs=1,2,3&sort=-seed"})
+    view.refresh_from_db()
+    assert (view.name, view.query) == ("Three", "jobs=1,2,3")
+    assert web.post(f"/views/{view.pk}/delete/").headers["Location"] == "/compare/"
+    assert web.get(f"/views/{view.pk}/").status_code == 404
+    assert web.post(f"/views/{view.pk}/restore/").headers["Location"] == f"/compare/?jobs=1,2,3&view={view.pk}"
+
+
+def test_the_api_keeps_a_comparison_and_lists_no_jobs_by_it(web: Client, alice: User) -> None:
+    body = {"name": "Mine", "page": "comparison", "query": "jobs=1,2&group=seed&colour=red"}
+    made = web.post("/api/v1/views", body, content_type="application/json").json()
+    assert (made["page"], made["query"]) == ("comparison", "jobs=1,2&group=seed")
+    assert web.get(f"/api/v1/jobs?view={made['id']}").status_code == 404
+    changed = web.patch(f"/api/v1/views/{made['id']}", {"query": "jobs=3&q=x"}, content_type="application/json")
+    assert changed.json()["query"] == "jobs=3"
+
+
+def test_a_view_that_is_too_long_is_refused_in_words(web: Client, alice: User) -> None:
+    query = "jobs=" + ",".join(str(1_000_000 + number) for number in range(600))
+    page = web.post("/views/", {"name": "Long", "page": "comparison", "query": query}, follow=True)
+    assert not SavedView.objects.exists()
+    assert "4000" in page.content.decode()

@@ -46,6 +46,7 @@ export function themed(layout = {}) {
     legend: { ...layout.legend, font: { color: token("ink-2"), size: 12 } },
     xaxis: axis(layout.xaxis),
     yaxis: axis(layout.yaxis),
+    ...Object.fromEntries(Object.keys(layout).filter((name) => /^[xy]axis\d+$/.test(name)).map((name) => [name, axis(layout[name])])),
     ...(layout.annotations && { annotations: layout.annotations.map((mark) => ({ ...mark, font: { size: 11, color: token("ink-3") } })) }),
   };
 }
@@ -72,9 +73,26 @@ function thin(colour) {
 
 export function draw(box, figure) {
   charts.add(box);
+  showFiles(box, true);
   box.querySelector(":scope > .chart__none")?.remove();
   box.pitwallFigure = figure;
   return window.Plotly.react(box, figure.data, themed(figure.layout), config);
+}
+
+// A sentence in a chart's place.
+export function say(box, text) {
+  if (box.classList.contains("js-plotly-plot")) {
+    window.Plotly.purge(box);
+    box.classList.remove("js-plotly-plot");
+  }
+  box.pitwallFigure = null;
+  box.style.height = "";
+  box.replaceChildren(Object.assign(document.createElement("p"), { className: "chart__none", textContent: text }));
+  showFiles(box, false);
+}
+
+function showFiles(box, isDrawn) {
+  box.closest(".panel")?.querySelector(".chart-files")?.toggleAttribute("hidden", !isDrawn);
 }
 
 document.addEventListener("pitwall:theme", () => {

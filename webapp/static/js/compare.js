@@ -1,8 +1,9 @@
 // The comparison: all that is chosen stands in the address. Curves are fetched for the range that is seen, anew on zoom
 // and while a run lives; what the reader zoomed to is never reset by either.
 
-import { draw, inSeriesColours, token } from "./charts.js";
+import { draw, inSeriesColours, say, token } from "./charts.js";
 import "./chart_files.js";
+import { fetchJson } from "./fetching.js";
 import { significant } from "./format.js";
 
 const form = document.getElementById("view-form");
@@ -10,8 +11,10 @@ const state = document.getElementById("compare-state");
 const boxes = [...document.querySelectorAll("[data-curves]")];
 const DASHES = { dash: "5 3", dot: "1.5 2.5", dashdot: "5 2.5 1.5 2.5", longdash: "8 3", longdashdot: "8 2.5 1.5 2.5" };
 const LEAST_PAUSE_MS = 1000;
+const AFTER_FAULT_MS = 3000;
 
-const hidden = new Set(); // names of lines that the reader switched off
+const hidden = new Set(); // lines that the reader switched off, each by its first job
+const picked = new Set(); // selects of the scatter that the reader changed
 let figures = [];
 let range = null; // of the horizontal axis in its own units, null for all of it
 let heights = boxes.map(() => null);
@@ -32,11 +35,26 @@ function chosen() {
     ylog: choice("ylog"),
     smooth: smooth === "none" ? "" : smooth,
     amount: smooth === "none" ? "" : choice("amount"),
-    across: choice("across"),
-    up: choice("up"),
-    from: range ? Number(range[0].toPrecision(9)) : "",
-    to: range ? Number(range[1].toPrecision(9)) : "",
+    across: scatterOf("across"),
+    up: scatterOf("up"),
+    from: range ? short(range[0]) : "",
+    to: range ? short(range[1]) : "",
+    y: heights.map((ends, place) => ends && [nameOf(boxes[place]), ...ends.map(short)].join(":")).filter(Boolean).join(","),
+    off: [...hidden].join(","),
   };
+}
+
+// Only what was chosen: what the selects begin with changes with what is measured.
+function scatterOf(name) {
+  return picked.has(name) ? choice(name) : (new URLSearchParams(location.search).get(name) ?? "");
+}
+
+function short(value) {
+  return Number(value.toPrecision(15)); // all that a number holds, without its noise
+}
+
+function nameOf(box) {
+  return box.closest("[data-series]").dataset.series;
 }
 
 function withState(address) {
@@ -45,7 +63,11 @@ function withState(address) {
     if (value === "" || value === undefined) url.searchParams.delete(name);
     else url.searchParams.set(name, value);
   }
-  url.search = url.search.replaceAll("%2C", ",");
+  return legible(url);
+}
+
+function legible(url) {
+  url.search = url.search.replaceAll("%2C", ",").replaceAll("%3A", ":");
   return url;
 }
 
@@ -78,12 +100,12 @@ async function load() {
   const wanted = seen();
   if (wanted) wanted.forEach((value, i) => url.searchParams.set(i ? "to" : "from", value));
   const began = performance.now();
-  const answer = await fetch(url, { headers: { Accept: "application/json" } }).catch(() => null);
-  if (answer?.ok) show(await answer.json());
-  else tell(state.dataset.away);
+  const { data, fault } = await fetchJson(url);
+  if (data) show(data);
+  else tell(state.dataset[fault]);
   lastTook = performance.now() - began;
   fetching = false;
-  if (!answer?.ok) loadSoon(3000);
+  if (fault) loadSoon(AFTER_FAULT_MS);
   else if (again) loadSoon(0);
   again = false;
 }
@@ -140,7 +162,7 @@ function showRemarks(remarks) {
 // -------------------------------------------------------------- drawing
 
 function asAxis(values, isLog, isDate) {
-  if (!values) return {};
+  if (!values || (isLog && values[0] <= 0)) return {};
   if (isDate) return { range: values.map((value) => new Date(value).toISOString().replace("Z", "")), autorange: false };
   return { range: isLog ? values.map((value) => Math.log10(value)) : values, autorange: false };
 }
@@ -150,6 +172,10 @@ function drawCurves() {
 }
 
 function drawOne(box, figure, place) {
+  if (figure.layout.meta.empty) {
+    say(box, figure.layout.meta.empty);
+    return void showKey(box, figure);
+  }
   const isDate = figure.layout.xaxis.type === "date";
   const isLog = { x: figure.layout.xaxis.type === "log", y: figure.layout.yaxis.type === "log" };
   const layout = {
@@ -159,7 +185,7 @@ function drawOne(box, figure, place) {
     xaxis: { ...figure.layout.xaxis, ...asAxis(range, isLog.x, isDate), ...(figure.layout.hovermode === "x" && { ...SPIKE, spikecolor: token("ink-3") }) },
     yaxis: { ...figure.layout.yaxis, ...asAxis(heights[place], isLog.y, false) },
   };
-  const data = inSeriesColours(figure.data).map((trace) => ({ ...trace, visible: !hidden.has(trace.name) }));
+  const data = inSeriesColours(figure.data).map((trace) => ({ ...trace, visible: !hidden.has(keyOf(trace)) }));
   const isFirst = !box.classList.contains("js-plotly-plot");
   draw(box, { data, layout });
   if (isFirst) listen(box, place);
@@ -195,6 +221,10 @@ function inUnits(event, axis, isLog) {
 
 // ------------------------------------------------- the legend and its values
 
+function keyOf(trace) {
+  return String(trace.meta?.jobs?.[0] ?? trace.name);
+}
+
 function linesOf(figure) {
   return figure.data.filter((trace) => trace.meta?.part === "line");
 }
@@ -213,8 +243,8 @@ function showKey(box, figure) {
 function keyEntry(line) {
   const entry = document.createElement("li");
   const button = Object.assign(document.createElement("button"), { type: "button", title: line.name });
-  button.dataset.line = line.name;
-  button.setAttribute("aria-pressed", String(!hidden.has(line.name)));
+  button.dataset.line = keyOf(line);
+  button.setAttribute("aria-pressed", String(!hidden.has(keyOf(line))));
   const name = Object.assign(document.createElement("span"), { className: "key__name", textContent: line.name });
   const value = Object.assign(document.createElement("span"), { className: "key__value" });
   button.append(swatch(line), name, value);
@@ -275,9 +305,9 @@ async function loadCharts() {
   const place = document.getElementById("compare-charts");
   const url = withState(location.href);
   url.pathname = place.dataset.url;
-  const answer = await fetch(url, { headers: { Accept: "application/json" } }).catch(() => null);
-  if (!answer?.ok) return;
-  charts = (await answer.json()).figures;
+  const { data, fault } = await fetchJson(url);
+  if (fault) return void setTimeout(loadCharts, AFTER_FAULT_MS);
+  charts = data.figures;
   drawCharts();
 }
 
@@ -310,6 +340,7 @@ function fitAmount() {
 function changed(target) {
   if (target.matches("[data-reload]")) return void reload();
   if (target.matches("[data-charts]")) {
+    picked.add(target.name);
     remember();
     return void loadCharts();
   }
@@ -336,16 +367,23 @@ function reload() {
   url.searchParams.set("series", [...new Set(series)].join(","));
   if (url.searchParams.get("group")) url.searchParams.delete("legend");
   else url.searchParams.delete("band");
-  url.search = url.search.replaceAll("%2C", ",");
-  location.assign(url);
+  location.assign(legible(url));
 }
 
-function begin() {
+// The zoom and the lines that are off, as the address tells them.
+function recall() {
   const query = new URLSearchParams(location.search);
   if (query.has("from") && query.has("to")) range = [Number(query.get("from")), Number(query.get("to"))];
   if (range && !range.every(Number.isFinite)) range = null;
+  const seen = new Map((query.get("y") ?? "").split(",").map((part) => [part.split(":").slice(0, -2).join(":"), part.split(":").slice(-2).map(Number)]));
+  heights = boxes.map((box) => seen.get(nameOf(box)) ?? null).map((ends) => (ends?.every(Number.isFinite) && ends[0] < ends[1] ? ends : null));
+  for (const key of (query.get("off") ?? "").split(",")) if (key) hidden.add(key);
+}
+
+function begin() {
+  recall();
   fitAmount();
-  document.getElementById("reset-zoom").hidden = !range;
+  document.getElementById("reset-zoom").hidden = !range && heights.every((ends) => !ends);
   load();
   loadCharts();
 }
@@ -371,6 +409,7 @@ if (form) {
     if (button) toggle(button);
   });
   document.addEventListener("pitwall:points", loadLive);
+  window.addEventListener("online", () => loadSoon(0));
   // Now and then even without news: a job that was deleted sends none.
   setInterval(() => document.hidden || !document.getElementById("compare-runs").dataset.liveTopics || loadLive(), 60000);
   document.addEventListener("pitwall:hello", () => figures.length && loadLive());
@@ -381,11 +420,20 @@ if (form) {
   document.addEventListener("htmx:afterSettle", ({ target }) => target.id === "compare-tables" && (loadCharts(), loadLive()));
 }
 
+// A table that could not be fetched is asked for again.
+for (const name of ["htmx:sendError", "htmx:responseError"]) {
+  document.addEventListener(name, ({ detail }) => {
+    const part = detail.elt;
+    if (part.matches("#compare-tables, #compare-best")) setTimeout(() => window.htmx.trigger(part, "live-refresh"), AFTER_FAULT_MS);
+  });
+}
+
 function toggle(button) {
   const name = button.dataset.line;
   if (hidden.has(name)) hidden.delete(name);
   else hidden.add(name);
   for (const other of document.querySelectorAll("[data-line]")) other.setAttribute("aria-pressed", String(!hidden.has(other.dataset.line)));
+  remember();
   drawCurves();
 }
 
@@ -399,6 +447,11 @@ document.getElementById("add-run")?.addEventListener("submit", (event) => {
   const added = document.getElementById("add-job").value;
   const jobs = [...form.querySelectorAll("input[name=jobs]")].map((input) => input.value);
   url.searchParams.set("jobs", [...jobs, added].filter(Boolean).join(","));
-  url.search = url.search.replaceAll("%2C", ",");
-  location.assign(url);
+  location.assign(legible(url));
 });
+
+// A view keeps what is seen now, not what the page was opened with.
+document.addEventListener("submit", ({ target }) => {
+  const query = target.querySelector("[data-view-query]");
+  if (query && form) query.value = withState(location.href).search;
+}, true);

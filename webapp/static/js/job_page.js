@@ -2,10 +2,12 @@
 
 import "./chart_files.js";
 import { checkedIn, draw, seriesColour, token } from "./charts.js";
+import { fetchJson } from "./fetching.js";
 import { ahead, significant } from "./format.js";
 
 const box = document.getElementById("job-chart");
 const choice = document.getElementById("chart-series");
+const AFTER_FAULT_MS = 3000;
 const MOST_POINTS = 12000; // then the server's thinned curve is fetched anew
 
 const NO_CURVES = { attempt: null, sequence: -1, wallBefore: 0, seams: [] };
@@ -30,8 +32,15 @@ function number(value) {
   return typeof value === "number" && Number.isFinite(value) ? value : null; // null breaks the line
 }
 
+// What was learnt before what was sampled, whichever was told first.
+function namesInOrder() {
+  const names = Object.keys(curves.series);
+  const isSampled = (name) => name.startsWith("telemetry.");
+  return [...names.filter((name) => !isSampled(name)), ...names.filter(isSampled)];
+}
+
 function shownSeries() {
-  const chosen = choice.value || Object.keys(curves.series)[0];
+  const chosen = choice.value || namesInOrder()[0];
   const partner = chosen?.startsWith("train_") ? chosen.replace("train_", "eval_") : "";
   return [chosen, partner].filter((name) => curves.series[name]);
 }
@@ -89,7 +98,7 @@ function renderSoon() {
 }
 
 function fillChoice() {
-  const names = Object.keys(curves.series).filter((name) => !(name.startsWith("eval_") && curves.series[name.replace("eval_", "train_")]));
+  const names = namesInOrder().filter((name) => !(name.startsWith("eval_") && curves.series[name.replace("eval_", "train_")]));
   if ([...choice.options].map((option) => option.value).join() === names.join()) return;
   const before = choice.value;
   choice.replaceChildren(...names.map((name) => new Option(curves.titles[name] ?? name, name)));
@@ -130,9 +139,9 @@ async function load({ anew = false } = {}) {
   if (isLoading) return void (isWaiting = true);
   isLoading = true;
   const query = anew || curves.attempt === null ? "" : `?attempt=${curves.attempt}&after=${Math.max(0, curves.sequence)}`;
-  const answer = await fetch(box.dataset.url + query, { headers: { Accept: "application/json" } }).catch(() => null);
-  if (answer?.ok) {
-    const data = await answer.json();
+  const { data, fault } = await fetchJson(box.dataset.url + query);
+  sayAway(fault);
+  if (data) {
     if (anew || data.attempt !== curves.attempt) curves = { ...NO_CURVES, attempt: data.attempt, series: {}, titles: {} };
     take(data);
     waiting.forEach((points) => points.attempt === curves.attempt && take(points));
@@ -143,6 +152,14 @@ async function load({ anew = false } = {}) {
     isWaiting = false;
     load();
   }
+}
+
+// What could not be fetched is asked for again, so that no gap stays; the points that were told meanwhile come with it.
+function sayAway(fault) {
+  const note = document.getElementById("job-away");
+  note.hidden = !fault;
+  note.textContent = fault ? box.dataset[fault] : "";
+  if (fault) setTimeout(() => load(), AFTER_FAULT_MS);
 }
 
 function take(data) {

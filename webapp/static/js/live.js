@@ -46,6 +46,7 @@ function connect() {
     show("on");
     tell("hello", {});
   });
+  on("away", () => show("database"));
   on("resync", () => {
     refreshAll();
     tell("hello", {});
