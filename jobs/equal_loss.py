@@ -6,7 +6,7 @@ lies within the margin (Schuirmann 1987), so that a difference as large as the m
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import fmean, stdev
 
@@ -59,6 +59,13 @@ def compare_losses(differences: Sequence[float], margin: float) -> LossCompariso
     reach = student_t(_TWO_SIDED_CONFIDENCE, n - 1) * stdev(differences) / math.sqrt(n)
     low, high = mean - reach, mean + reach
     return LossComparison(mean, low, high, margin, n, _verdict(low, high, margin))
+
+
+def with_margin(comparison: LossComparison, margin: float) -> LossComparison:
+    """The same differences held against another margin. Raises ValueError where it is not positive."""
+    if not margin > 0:
+        raise ValueError("the margin must be positive")
+    return replace(comparison, margin=margin, verdict=_verdict(comparison.low, comparison.high, margin))
 
 
 def _verdict(low: float, high: float, margin: float) -> LossVerdict:

@@ -22,7 +22,7 @@ from jobs.contract.states import Outcome
 from jobs.logs import fields_of
 from jobs.models import Attempt, AttemptNode, Device
 from jobs.selectors.turns import claimable_jobs
-from jobs.services import finish, nodes, study_repeats, wake, workers
+from jobs.services import finish, nodes, searches, study_repeats, wake, workers
 from jobs.services.claim import claim_next
 from jobs.timings import timings
 from workers.ceilings import CeilingWatch
@@ -43,6 +43,7 @@ _CLEAN_S = 1.0
 _ESTIMATE_S = 0.5  # a person who fills in a form waits for it
 _OBSERVE_S = 0.2
 _DROP_S = 3600.0
+_SEARCH_S = 2.0
 
 
 class Host:
@@ -119,7 +120,7 @@ class Host:
         while not self.stopping.is_set() and self._attempt_to(self._register) > 0:
             self.stopping.wait(timings().retry_s)
         actions = [self._beat_and_reap, self._relay, self._clean, self._look_at_gpus, self._estimate, self._sample]
-        actions += [self._compact, self._use_idle_time]
+        actions += [self._compact, self._use_idle_time, self._search]
         for action in actions:
             threading.Thread(target=self._repeat, args=(action,), name=action.__name__, daemon=True).start()
 
@@ -192,6 +193,11 @@ class Host:
         if settings.ENVIRONMENT.measure_ceilings and time.monotonic() >= self._ceilings_due_at:
             self._ceilings_due_at = time.monotonic() + self._ceilings.look(worker_id)
         return self._spares.keep(worker_id)
+
+    def _search(self) -> float:
+        """Take searches on whose runs have ended; apart from the relay, because it takes a second to think."""
+        searches.advance_open()
+        return _SEARCH_S
 
     def _look_at_gpus(self) -> float:
         """Note on the rows of free GPUs whose processes are on them; the claim leaves those alone."""

@@ -19,6 +19,7 @@ from jobs.api.jobs import router as jobs_router
 from jobs.api.options import router as options_router
 from jobs.api.render import StrictJSONRenderer
 from jobs.api.saved_views import router as views_router
+from jobs.api.searches import router as searches_router
 from jobs.api.studies import router as studies_router
 
 __all__ = ["api"]
@@ -38,6 +39,7 @@ for _router in (
     views_router,
     studies_router,
     ablation_router,
+    searches_router,
     curves_router,
     boards_router,
     claims_router,

@@ -11,6 +11,7 @@ from jobs.models.job import Job
 from jobs.models.node import AttemptNode
 from jobs.models.queue import Queue
 from jobs.models.saved_view import SavedView, ViewPage
+from jobs.models.search import Search
 from jobs.models.study import Study, Workload
 from jobs.models.tag import JobTag, TeamTag
 from jobs.models.worker import Worker
@@ -33,6 +34,7 @@ __all__ = [
     "Queue",
     "Reproduction",
     "SavedView",
+    "Search",
     "SpecEstimate",
     "Study",
     "Team",

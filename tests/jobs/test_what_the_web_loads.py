@@ -31,6 +31,8 @@ def test_all_addresses_are_loaded(loaded: set[str]) -> None:
     assert "jobs.api.jobs" in loaded
 
 
-@pytest.mark.parametrize("name", ["torch", "sklearn", "scipy", "plotly.graph_objects", "workers", "workers.engine"])
+@pytest.mark.parametrize(
+    "name", ["torch", "sklearn", "scipy", "optuna", "plotly.graph_objects", "workers", "workers.engine"]
+)
 def test_the_web_process_stays_small(loaded: set[str], name: str) -> None:
     assert name not in loaded

@@ -1,0 +1,209 @@
+"""Searches: who sees them, what their runs say so far, what they have cost, and what they found."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from django.db.models import QuerySet
+
+from jobs.contract.states import OPEN_STATES, Outcome
+from jobs.equal_loss import LossComparison, with_margin
+from jobs.models import Attempt, Job, Search, User
+from jobs.models.search import OPEN_STAGES
+from jobs.search import Costs, Point, Trial
+from jobs.selectors.jobs import teams_of
+from jobs.selectors.studies import StudyRow, StudyView, peak_bytes, view_study
+from jobs.statistics import Verdict
+
+_MANY_POINTS = 60  # from there on the finals have room for two
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Device-seconds: what the search took, and what the full grid would take, told from what ran so far."""
+
+    used_s: float
+    grid_s: float | None
+
+    @property
+    def share(self) -> float | None:
+        """Of the grid's."""
+        return self.used_s / self.grid_s if self.grid_s else None
+
+    @property
+    def percent(self) -> float | None:
+        """The same in hundredths."""
+        return None if self.share is None else 100 * self.share
+
+
+@dataclass(frozen=True)
+class ScreenedPoint:
+    """A configuration that was screened: its changes, and why it is out of the race where it is."""
+
+    changes: dict[str, Any]
+    jobs: list[Job]
+    step_time_ms: float | None
+    num_repeats: int
+    peak_bytes: float | None
+    is_out: bool
+    is_finalist: bool
+
+
+@dataclass(frozen=True)
+class Finalist:
+    """A row of the finals with its loss judged by the search's own margin."""
+
+    row: StudyRow
+    loss: LossComparison | None
+    fits: bool
+
+    @property
+    def is_faster_at_equal_loss(self) -> bool:
+        """Whether it may be called the answer."""
+        return self.fits and self.row.time_verdict is Verdict.BETTER and bool(self.loss and self.loss.verdict.may_rank)
+
+
+@dataclass(frozen=True)
+class SearchView:
+    """A search with everything that its page shows."""
+
+    search: Search
+    screened: list[ScreenedPoint]  # the fastest first, those that are out behind
+    finals: StudyView | None
+    finalists: list[Finalist]
+    spent: Spent
+
+    @property
+    def best(self) -> Finalist | None:
+        """The fastest that is shown to be faster at equal loss and fits; None where none is, or it goes on."""
+        found = [one for one in self.finalists if one.is_faster_at_equal_loss] if not self.search.is_open else []
+        return min(found, key=lambda one: one.row.step_time_ms or 0.0, default=None)
+
+
+def visible_searches(user: User) -> QuerySet[Search]:
+    """The searches of the user's teams, newest first."""
+    searches = Search.objects.select_related("owner", "team", "queue", "screening", "finals")
+    return searches if user.is_staff else searches.filter(team__in=teams_of(user))
+
+
+def may_change_search(user: User, search: Search) -> bool:
+    """Whether the person may stop it: its owner, and staff."""
+    return user.is_staff or search.owner_id == user.pk
+
+
+def open_searches() -> QuerySet[Search]:
+    """Those that may have a round to queue or to judge: none of their runs is open."""
+    searches = Search.objects.filter(stage__in=OPEN_STAGES).select_related("owner", "team", "queue")
+    for study in ("screening", "finals"):
+        busy = Job.objects.filter(state__in=OPEN_STATES).exclude(study=None).values("study")
+        searches = searches.exclude(**{f"{study}__in": busy})
+    return searches.order_by("pk")
+
+
+def runs_of(search: Search) -> dict[int, list[Job]]:
+    """The jobs of the screening by the place of their point."""
+    jobs: dict[int, list[Job]] = defaultdict(list)
+    for job in (
+        Job.objects.filter(study=search.screening_id).exclude(study=None).select_related("last_attempt").order_by("pk")
+    ):
+        jobs[job.study_place or 0].append(job)
+    return jobs
+
+
+def trials_of(search: Search) -> list[Trial]:
+    """What is known of every point that was run or left out."""
+    jobs = runs_of(search)
+    ran = [_trial(search, tuple(point), jobs[place]) for place, point in enumerate(search.points)]
+    return [*ran, *(Trial(tuple(entry["point"]), is_out=True) for entry in search.left_out)]
+
+
+def costs_of(search: Search) -> Costs:
+    """What runs cost, as far as those that have ended tell: no less than by their steps alone, for runs must start."""
+    base = search.base_spec
+    short = search.short_steps / (base.num_steps or search.short_steps)
+    walls = [
+        _walls(search, job.last_attempt) for group in runs_of(search).values() for job in group if job.last_attempt
+    ]
+    known = [wall for wall in walls if wall]
+    if known:
+        short = max(short, sum(wall for wall, _full in known) / sum(full for _wall, full in known))
+    return Costs(search.num_repeats, short, 2 if search.space.num_points >= _MANY_POINTS else 1)
+
+
+def view_search(search: Search) -> SearchView:
+    """Everything that its page shows."""
+    jobs = runs_of(search)
+    finals = view_study(search.finals) if search.finals else None
+    rows = [row for row in finals.rows if not row.is_baseline] if finals else []
+    chosen = [row.configuration.changes for row in rows]
+    screened = [_screened(search, tuple(point), jobs[place], chosen) for place, point in enumerate(search.points)]
+    return SearchView(
+        search=search,
+        screened=sorted(screened, key=lambda one: (one.is_out, one.step_time_ms is None, one.step_time_ms or 0.0)),
+        finals=finals,
+        finalists=[_finalist(search, row) for row in rows],
+        spent=_spent(search, [job for group in jobs.values() for job in group], finals),
+    )
+
+
+def _trial(search: Search, point: Point, jobs: Sequence[Job]) -> Trial:
+    ended = [job for job in jobs if job.has_ended]
+    attempts = [job.last_attempt for job in ended if job.outcome == Outcome.SUCCEEDED and job.last_attempt]
+    times = [run.steady_step_time_ms for run in attempts if run.steady_step_time_ms]
+    return Trial(
+        point, times, is_out=len(times) < len(ended) or any(not _fits(search, peak_bytes(run)) for run in attempts)
+    )
+
+
+def _fits(search: Search, size_bytes: float | None) -> bool:
+    budget = search.memory_budget_bytes
+    return budget is None or size_bytes is None or size_bytes <= budget
+
+
+def _screened(search: Search, point: Point, jobs: list[Job], finalists: list[dict[str, Any]]) -> ScreenedPoint:
+    trial = _trial(search, point, jobs)
+    changes = search.space.changes(point)
+    peaks = [peak for job in jobs if job.last_attempt and (peak := peak_bytes(job.last_attempt))]
+    return ScreenedPoint(
+        changes=changes,
+        jobs=jobs,
+        step_time_ms=fmean(trial.times_ms) if trial.times_ms else None,
+        num_repeats=len(trial.times_ms),
+        peak_bytes=max(peaks, default=None),
+        is_out=trial.is_out,
+        is_finalist=changes in finalists,
+    )
+
+
+def _finalist(search: Search, row: StudyRow) -> Finalist:
+    loss = with_margin(row.loss, search.loss_margin) if row.loss and search.loss_margin else row.loss
+    return Finalist(row, loss, _fits(search, row.peak_bytes))
+
+
+def _spent(search: Search, screening: Sequence[Job], finals: StudyView | None) -> Spent:
+    final_jobs = [job for row in finals.rows for job in row.jobs] if finals else []
+    used = sum(_device_s(job) for job in [*screening, *final_jobs])
+    walls = [_walls(search, job.last_attempt) for job in screening if job.last_attempt]
+    full = [full for wall in walls if wall for _short, full in [wall]]
+    num = search.space.num_points - len(search.left_out)
+    devices = search.base_spec.num_devices * search.base_spec.num_nodes
+    return Spent(used, fmean(full) * devices * num * search.num_repeats if full else None)
+
+
+def _device_s(job: Job) -> float:
+    run = job.last_attempt
+    if run is None or run.ended_at is None:
+        return 0.0
+    wall_s: float = (run.ended_at - run.claimed_at).total_seconds()
+    return wall_s * int(job.num_devices) * int(job.num_nodes)
+
+
+def _walls(search: Search, run: Attempt | None) -> tuple[float, float] | None:
+    """Seconds of a screening run, and of the same at full length; None where it did not end well."""
+    if run is None or run.ended_at is None or run.outcome != Outcome.SUCCEEDED or not run.steady_step_time_ms:
+        return None
+    wall = (run.ended_at - run.claimed_at).total_seconds()
+    more = (search.base_spec.num_steps or search.short_steps) - search.short_steps
+    return wall, wall + more * run.steady_step_time_ms / 1000

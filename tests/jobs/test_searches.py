@@ -1,0 +1,190 @@
+import json
+
+import pytest
+from django.test import Client
+
+from jobs.contract.estimates import Estimate
+from jobs.contract.search_space import axes_of
+from jobs.contract.spec import TrainSpec
+from jobs.contract.states import Outcome, State
+from jobs.models import Job, Queue, Search, SpecEstimate, User
+from jobs.models.search import SearchStage
+from jobs.selectors.searches import view_search
+from jobs.services.errors import NotPossible
+from jobs.services.estimates import store_answer
+from jobs.services.finish import finish_attempt
+from jobs.services.searches import advance, advance_open, create_search, possible_axes, stop_search
+from tests.jobs.factories import make_job, make_spec, make_summary, make_worker, start
+
+FACTORS = {"precision": 0.7, "compile_mode": 0.8, "optimizer_impl": 0.95, "grad_accum_steps": 1.3}
+AXES = ["precision", "compile", "optimizer", "batch"]
+FASTEST = {
+    "precision",
+    "compile_mode",
+    "optimizer_impl",
+    "micro_batch_size",
+    "grad_accum_steps",
+}  # what is not split is large
+
+
+def test_axes_keep_the_work_and_begin_with_what_the_spec_has() -> None:
+    spec = make_spec(micro_batch_size=8, grad_accum_steps=2, precision="bf16-mixed")
+    axes = axes_of(spec)
+    assert all(values[0] == {} for values in axes.values())
+    assert {"precision": "bf16-mixed"} not in axes["precision"]
+    for changes in axes["batch"]:
+        changed = TrainSpec.model_validate(spec.model_dump(mode="json") | changes)
+        assert changed.global_batch_size == spec.global_batch_size
+
+
+@pytest.mark.django_db
+class TestASearch:
+    def begin(self, alice: User, queue: Queue, **values: object) -> Search:
+        make_worker()
+        spec = make_spec(num_steps=1000, micro_batch_size=16)
+        axes = {name: values for name, values in possible_axes(spec, queue).items() if name in AXES}
+        about = {"owner": alice, "team": alice.teams.get(), "queue": queue, "spec": spec, "axes": axes}
+        return create_search(**(about | {"num_repeats": 3} | values))
+
+    def run(self, loss: float = 2.0) -> int:
+        """End every run that waits, as fast as its options make it."""
+        waiting = list(Job.objects.filter(state=State.QUEUED))
+        worker = make_worker()
+        defaults = make_spec(micro_batch_size=16).model_dump(mode="json")
+        for job in waiting:
+            factor = 1 + 0.001 * (job.spec["seed"] % 3)
+            for name, each in FACTORS.items():
+                factor *= each if job.spec[name] != defaults[name] else 1
+            is_large = job.spec["grad_accum_steps"] == 1
+            summary = make_summary(
+                steady_step_time_ms=10 * factor, final_eval_loss=loss, peak_rss_bytes=(2 if is_large else 1) * 2**30
+            )
+            finish_attempt(start(job, worker), Outcome.SUCCEEDED, summary)
+        return len(waiting)
+
+    def to_the_end(self, search: Search) -> tuple[Search, int]:
+        num_runs = 0
+        for _round in range(60):
+            advance_open()
+            for estimate in SpecEstimate.objects.filter(answer__isnull=True):
+                store_answer(estimate, make_estimate(2**29))
+            advance_open()
+            num_runs += self.run()
+            search.refresh_from_db()
+            if not search.is_open:
+                return search, num_runs
+        raise AssertionError("it goes on for ever")
+
+    def test_it_finds_the_fastest_that_fits_and_says_so_with_the_evidence(self, alice: User, queue: Queue) -> None:
+        search, num_runs = self.to_the_end(self.begin(alice, queue, memory_budget_bytes=2**30))
+        view = view_search(search)
+        assert search.stage == SearchStage.DONE
+        assert view.best
+        assert view.best.row.configuration.changes.keys() == FASTEST
+        assert view.best.row.time.n == 3
+        num_short = search.screening.jobs.count()
+        assert num_short / 5 + (num_runs - num_short) <= 0.2 * search.space.num_points * 3
+        assert "Equal loss." in browser_of(alice).get(f"/searches/{search.pk}/").content.decode()
+
+    def test_what_an_estimate_says_is_too_large_never_runs(self, alice: User, queue: Queue) -> None:
+        search = self.begin(alice, queue, memory_budget_bytes=2**30)
+        advance(search)
+        assert not Job.objects.exists(), "it waits for the estimates"
+        large = [estimate for estimate in SpecEstimate.objects.all() if estimate.spec["precision"] != "fp32"]
+        for estimate in SpecEstimate.objects.all():
+            store_answer(estimate, make_estimate(2**31 if estimate in large else 2**29))
+        search.refresh_from_db()
+        advance(search)
+        for estimate in SpecEstimate.objects.filter(answer__isnull=True):
+            store_answer(estimate, make_estimate(2**29))
+        search.refresh_from_db()
+        advance(search)
+        search.refresh_from_db()
+        assert large
+        assert len(search.left_out) >= len(large)
+        assert not Job.objects.exclude(spec__precision="fp32").exists()
+
+    def test_two_hosts_queue_a_round_once_and_a_restart_loses_nothing(self, alice: User, queue: Queue) -> None:
+        search = self.begin(alice, queue)
+        other = Search.objects.get(pk=search.pk)
+        advance(search)
+        num_queued = Job.objects.count()
+        assert num_queued > 1
+        advance(other)
+        assert advance_open() == 0, "its runs are open"
+        assert Job.objects.count() == num_queued
+        self.run()
+        assert advance_open() == 1
+        assert Job.objects.count() > num_queued
+
+    def test_the_same_search_is_begun_once(self, alice: User, queue: Queue) -> None:
+        assert self.begin(alice, queue) == self.begin(alice, queue)
+
+    def test_a_grid_too_small_to_search_is_said_to_be(self, alice: User, queue: Queue) -> None:
+        with pytest.raises(NotPossible, match="A fifth of the device time of these 2"):
+            self.begin(alice, queue, axes={"precision": [{}, {"precision": "bf16-mixed"}]})
+        assert not Search.objects.exists()
+
+    def test_one_that_is_stopped_queues_nothing_more(self, alice: User, queue: Queue) -> None:
+        search = self.begin(alice, queue)
+        advance(search)
+        stop_search(search, alice, "enough")
+        search.refresh_from_db()
+        assert (search.stage, search.note) == (SearchStage.STOPPED, "enough")
+        assert set(Job.objects.values_list("state", flat=True)) == {State.CANCELLED}
+        assert advance_open() == 0
+        with pytest.raises(NotPossible):
+            stop_search(search, alice)
+
+    def test_it_stops_where_somebody_cancels_its_runs(self, alice: User, queue: Queue) -> None:
+        search = self.begin(alice, queue)
+        advance(search)
+        Job.objects.update(state=State.CANCELLED, outcome=Outcome.CANCELLED)
+        assert advance_open() == 1
+        search.refresh_from_db()
+        assert (search.stage, search.note) == (SearchStage.STOPPED, "Runs of it were cancelled.")
+
+    def test_the_form_begins_one_from_a_job(self, alice: User, stranger: User, queue: Queue) -> None:
+        make_worker()
+        job = make_job(alice, queue=queue, spec=make_spec(num_steps=1000, micro_batch_size=16))
+        web = browser_of(alice)
+        page = web.get(f"/jobs/{job.pk}/search/")
+        assert "Precision: as it is; bf16-mixed" in page.content.decode()
+        refused = web.post(f"/jobs/{job.pk}/search/", {"axes": ["precision"], "num_steps": 1000, "num_repeats": 5})
+        assert (refused.status_code, "A fifth of the device time" in refused.content.decode()) == (422, True)
+        sent = {"axes": AXES, "num_steps": 1000, "num_repeats": 3, "memory_gib": 4, "loss_margin": 0.1}
+        answer = web.post(f"/jobs/{job.pk}/search/", sent, follow=True)
+        search = Search.objects.get()
+        assert answer.redirect_chain[-1][0] == f"/searches/{search.pk}/"
+        assert (search.memory_budget_bytes, search.loss_margin, list(search.axes)) == (4 * 2**30, 0.1, AXES)
+        assert search.name in web.get("/searches/").content.decode()
+        assert browser_of(stranger).get(f"/searches/{search.pk}/").status_code == 404
+
+    def test_the_api_begins_shows_and_stops_one(self, api: Client, alice: User, queue: Queue) -> None:
+        make_worker()
+        base = make_spec(num_steps=1000, micro_batch_size=16).model_dump(mode="json")
+        asked = {"base": base, "axes": AXES, "num_repeats": 3}
+        answer = api.post("/api/v1/searches?name=mine", json.dumps(asked), content_type="application/json")
+        assert (answer.status_code, answer.json()["stage"]) == (201, "screening")
+        path = f"/api/v1/searches/{answer.json()['id']}"
+        assert api.get(path).json()["name"] == "mine"
+        assert api.post(f"{path}/stop").json()["stage"] == "stopped"
+        assert api.post(f"{path}/stop").status_code == 409
+        wrong = api.post("/api/v1/searches", json.dumps(asked | {"axes": ["colour"]}), content_type="application/json")
+        assert [error["field"] for error in wrong.json()["errors"]] == ["axes"]
+
+
+def make_estimate(peak_bytes: int) -> Estimate:
+    sizes = dict.fromkeys(
+        ("weights_bytes", "gradients_bytes", "optimizer_state_bytes", "activations_bytes", "dataset_bytes"), 1
+    )
+    return Estimate(
+        num_parameters=1, flops_per_step=None, num_ranks=1, device_kind="cpu", overhead_bytes=0, peak_bytes=peak_bytes,
+        device_memory_bytes=None, **sizes,
+    )  # fmt: skip
+
+
+def browser_of(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
