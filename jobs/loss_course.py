@@ -14,7 +14,7 @@ from jobs.curves import Curve, Floats
 
 _MOST_POINTS = 10
 _SHARE_OF_CURVE = 20
-_MOST_LEVELS = 48
+_MOST_LEVELS = 24
 # The target is a level that a run of the same kind reaches well before its end, so that times to it can differ.
 _TARGET_SHARE = 0.9
 

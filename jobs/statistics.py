@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from statistics import fmean, stdev
+from statistics import fmean
 
 TIE_CONFIDENCE = 0.99
 BAND_CONFIDENCE = 0.95
@@ -78,6 +78,12 @@ def spread_of(values: Sequence[float], band: Band) -> Spread | None:
         return Spread(mean, min(values), max(values), n)
     reach = band_factor(band, n) * stdev(values) if n > 1 else 0.0
     return Spread(mean, mean - reach, mean + reach, n)
+
+
+def stdev(values: Sequence[float]) -> float:
+    """The standard deviation of a sample of two or more; `statistics.stdev` is exact, and thirty times slower."""
+    mean = fmean(values)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
 
 def repeats_interval(values: Sequence[float]) -> tuple[float, float] | None:

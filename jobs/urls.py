@@ -74,6 +74,7 @@ urlpatterns = [
     path("claims/", claims.claims, name="claims"),
     path("claims/<slug:key>/<slug:device>/", claims.claim_measure, name="claim-measure"),
     path("leaderboard/<int:pk>/", leaderboard.board, name="board"),
+    path("leaderboard/<int:pk>/history/", leaderboard.board_history, name="board-history"),
     path("leaderboard/<int:pk>/baseline/", board_actions.board_baseline, name="board-baseline"),
     path("leaderboard/entries/<int:pk>/reproduce/", board_actions.entry_reproduce, name="entry-reproduce"),
     path("leaderboard/entries/<int:pk>/repeat/", board_actions.entry_repeat, name="entry-repeat"),

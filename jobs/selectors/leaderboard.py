@@ -32,7 +32,7 @@ from jobs.statistics import RatioInterval, Verdict, judge, repeats_interval
 # So many seeds make a verdict of equal loss likely where there is one; see `jobs.equal_loss`.
 WANTED_SEEDS = 5
 # More configurations than this are not read for one page: the fastest are.
-MOST_ENTRIES = 500
+MOST_ENTRIES = 200
 
 TIME_TO_TARGET = "time_to_target_s"
 ENERGY_TO_TARGET = "energy_to_target_j"

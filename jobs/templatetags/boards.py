@@ -1,20 +1,66 @@
 """Cells of a board."""
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from django import template
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext
 
 from jobs.selectors.leaderboard import BoardMetric, Cell
-from jobs.templatetags.pitwall import figure, memory, significant
+from jobs.statistics import Verdict
+from jobs.templatetags.pitwall import figure, memory, option_value, significant
+from jobs.views.rows import Chip
+
+if TYPE_CHECKING:
+    from jobs.views.leaderboard import ShownCell, ShownRow
 
 register = template.Library()
 
 
 @register.simple_tag
+def board_cells(shown: "ShownRow") -> SafeString:
+    """The cells of a row's figures; a page has hundreds, so they are made here rather than by a template each."""
+    return mark_safe("".join(_figure_cell(shown, item) for item in shown.cells))  # noqa: S308 each cell is escaped
+
+
+def _figure_cell(shown: "ShownRow", item: "ShownCell") -> SafeString:
+    return format_html(
+        '<td class="num{}" data-label="{}">{}{}</td>',
+        "" if item.cell.n else " empty-cell",
+        item.metric.label,
+        board_cell(item.metric, item.cell),
+        _beside_the_baseline(shown) if item.is_ranking and item.cell.n else "",
+    )
+
+
+def _beside_the_baseline(shown: "ShownRow") -> SafeString:
+    """The ranking figure as a bar, and as a ratio to the baseline's."""
+    row = shown.row
+    bar = format_html('<span class="bar-cell__track"><i style="width: {}%"></i></span>', f"{shown.share:.1f}")
+    if row.ratio is None:
+        return bar
+    words = {Verdict.TIE: gettext("tie"), Verdict.TOO_NOISY: gettext("no difference shown")}.get(row.verdict, "")
+    manner = row.verdict.value if row.verdict in (Verdict.BETTER, Verdict.WORSE) else "even"
+    ratio = significant(row.ratio.ratio, 3)
+    return format_html(
+        '{}<span class="against against--{}" title="{}">{}× {}</span>', bar, manner, shown.ratio_words, ratio, words
+    )
+
+
+@register.simple_tag
+def option_chips(chips: Sequence[Chip]) -> SafeString:
+    """Options that stand out, each with its label; a word where there are none."""
+    if not chips:
+        return format_html('<span class="muted">{}</span>', gettext("defaults"))
+    each = ((chip.label, option_value(chip.value)) for chip in chips)
+    return format_html(
+        '<div class="chips">{}</div>', format_html_join("", '<span class="chip"><b>{}</b>{}</span>', each)
+    )
+
+
 def board_cell(metric: BoardMetric, cell: Cell) -> SafeString | str:
     """Median, 95 % interval and n; of a target that most repeats never reached, that."""
     if cell.median is None:
@@ -48,9 +94,3 @@ def _bare(metric: BoardMetric, value: float) -> str:
 def slider_step(most: float) -> str:
     """A step that divides a slider's way into about a hundred."""
     return f"{10 ** math.floor(math.log10(most / 100)):g}" if most > 0 else "0.01"
-
-
-@register.filter
-def unlocalized(text: str) -> str:
-    """A number for a style sheet, with a point whatever the language."""
-    return str(text).replace(",", ".")

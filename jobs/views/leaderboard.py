@@ -12,10 +12,12 @@ from django.views.decorators.http import require_GET
 
 from jobs.contract.spec import TrainSpec
 from jobs.figures.board import pareto_figure
+from jobs.figures.board_history import history_figure
 from jobs.forms.board_address import GIB, BoardAddress
 from jobs.live import list_version, read_open_jobs
 from jobs.models import Board
 from jobs.selectors.asked_work import open_runs
+from jobs.selectors.board_history import history_of
 from jobs.selectors.board_words import badge, headline, loss_words, ratio_words
 from jobs.selectors.leaderboard import (
     LOSS_METRIC,
@@ -35,7 +37,7 @@ from jobs.views.live import team_ids
 from jobs.views.rows import Chip, chips
 
 _MOST_BOARDS = 30
-_MOST_ROWS = 40
+_MOST_ROWS = 25
 _BUDGETS_GIB = (8, 16, 24)
 
 
@@ -81,6 +83,19 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
 def board(request: HttpRequest, pk: int) -> HttpResponse:
     """One board."""
     return _page(request, get_object_or_404(visible_boards(person(request)), pk=pk))
+
+
+@require_GET
+def board_history(request: HttpRequest, pk: int) -> HttpResponse:
+    """The part of a board's page that looks at other versions: fetched on its own, so that nobody waits for it."""
+    history = history_of(get_object_or_404(visible_boards(person(request)), pk=pk))
+    labels = [_words_of(line.configuration) for line in history.lines]
+    context = {
+        "has_history": bool(history.changes) or any(len(line.moments) > 1 for line in history.lines),
+        "figure": history_figure(history, labels),
+        "regressions": [(one, _words_of(one.configuration)) for one in history.regressions],
+    }
+    return render(request, "boards/_history.html", context)
 
 
 def _page(request: HttpRequest, found: Board) -> HttpResponse:
@@ -149,6 +164,12 @@ def _own_chips(row: BoardRow, view: BoardView) -> list[Chip]:
 def label_of(row: BoardRow, view: BoardView) -> str:
     """A row's options in a line of text."""
     own = [f"{chip.label} {in_words(chip.value)}" for chip in _own_chips(row, view)]
+    return ", ".join(own) or gettext("defaults")
+
+
+def _words_of(configuration: Mapping[str, Any]) -> str:
+    """A configuration's options that are not at their default, in a line of text."""
+    own = [f"{chip.label} {in_words(chip.value)}" for chip in chips(dict(configuration)) if chip.name != "device"]
     return ", ".join(own) or gettext("defaults")
 
 

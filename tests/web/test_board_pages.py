@@ -8,7 +8,7 @@ from django.test import Client
 
 from jobs.contract.states import Outcome
 from jobs.models import Board, Job, User
-from tests.jobs.factories import make_ended_job, make_job, make_spec
+from tests.jobs.factories import VERSIONS, make_ended_job, make_job, make_spec
 from tests.web.conftest import browser_of
 
 FAST = {"precision": "bf16-mixed"}
@@ -104,6 +104,7 @@ def test_another_teams_board_is_not_there(stranger: User, runs: list[Job]) -> No
     client, pk = browser_of(stranger), Board.objects.get().pk
     assert client.get(f"/leaderboard/{pk}/").status_code == 404
     assert client.get(f"/leaderboard/{pk}.csv").status_code == 404
+    assert client.get(f"/leaderboard/{pk}/history/").status_code == 404
     assert "No board yet" in client.get("/leaderboard/").content.decode()
 
 
@@ -148,3 +149,19 @@ def test_a_comparison_says_what_keeps_runs_apart(web: Client, alice: User) -> No
 def test_the_form_tells_what_was_measured_already(web: Client, runs: list[Job]) -> None:
     page = web.get(f"/jobs/new/?from={runs[0].pk}").content.decode()
     assert "Already measured 2 times: reuse or repeat?" in page
+
+
+def test_a_regression_across_versions_is_told_beside_the_history(web: Client, alice: User) -> None:
+    for torch, step_time_ms in (("2.12.1", 10.0), ("2.13.0", 12.0)):
+        for seed in (0, 1):
+            make_ended_job(
+                alice,
+                spec=make_spec(seed=seed),
+                summary={"steady_step_time_ms": step_time_ms + 0.01 * seed},
+                started={"versions": VERSIONS | {"torch": torch}},
+            )
+    newest = Board.objects.get(versions__torch="2.13.0")
+    page = web.get(f"/leaderboard/{newest.pk}/history/").content.decode()
+    assert "defaults got slower with torch 2.12.1 → 2.13.0" in page
+    assert "Over time" in page
+    assert "got slower" not in web.get(f"/leaderboard/{newest.pk - 1}/history/").content.decode()

@@ -11,7 +11,7 @@ function drawAll() {
   for (const box of document.querySelectorAll("[data-board-chart]")) {
     const figure = JSON.parse(document.getElementById(box.dataset.boardChart).textContent);
     const show = () => draw(box, { ...figure, data: inSeriesColours(figure.data) });
-    box.addEventListener("recolour", show);
+    if (!box.pitwallFigure) box.addEventListener("recolour", show);
     show();
   }
 }
