@@ -282,6 +282,7 @@ class Hub:
 
     def _hand_on(self, reading: Reading, viewers: list[Viewer]) -> None:
         changed = {pk: now.message(pk) for pk, now in reading.jobs.items() if self._last.get(pk) != now}
+        gone = self._last.keys() - reading.jobs.keys()
         attempts = {now.attempt: pk for pk, now in reading.jobs.items()}
         points = [
             (attempts[chunk.attempt_id], _points_message(attempts[chunk.attempt_id], chunk)) for chunk in reading.chunks
@@ -297,6 +298,7 @@ class Hub:
                 viewer.offer(encode("resync", {}))
             if viewer.is_greeted:
                 _offer_all(viewer, (message for pk, message in changed.items() if pk in wanted))
+                _offer_all(viewer, (encode("gone", {"id": pk}) for pk in wanted & gone))
             else:
                 self._greet(viewer)
             _offer_versions(viewer, reading, versions)

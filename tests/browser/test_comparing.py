@@ -123,7 +123,7 @@ def test_a_job_that_goes_while_it_is_shown_is_missed_in_words(open_page: Open, s
     page = open_page()
     page.goto(f"/compare/?jobs={site.jobs['slow']},{running},{waiting}")
     expect(page.locator(".key__name")).to_have_count(3)
+    expect(page.locator("#live-status")).to_have_attribute("data-live", "on")
     site.tell(f"delete {waiting}")
-    site.tell(f"points {running} 5")
     expect(page.locator("#compare-remarks")).to_contain_text(f"#{waiting}")
     expect(page.locator(".key__name")).to_have_count(2)

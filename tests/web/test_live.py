@@ -91,6 +91,20 @@ async def test_all_viewers_share_one_reading_and_each_gets_only_its_own() -> Non
 
 
 @in_a_loop
+async def test_who_watches_a_job_that_is_deleted_is_told() -> None:
+    reader = Scripted()
+    reader.reading = Reading(jobs={1: RUNNING, 2: RUNNING})
+    hub = Hub(reader)  # type: ignore[arg-type]
+    viewer, other = hub.join(Topics(jobs=frozenset({1}))), hub.join(Topics(jobs=frozenset({2})))
+    for _ in ("hello", "job"):
+        await asyncio.wait_for(viewer.messages.get(), 30)
+    reader.reading = Reading(jobs={2: RUNNING})
+    assert await asyncio.wait_for(viewer.messages.get(), 30) == live.encode("gone", {"id": 1})
+    assert names(other) == ["hello", "job"]
+    hub.close()
+
+
+@in_a_loop
 async def test_nothing_is_read_once_the_last_viewer_has_left() -> None:
     reader = Scripted()
     hub = Hub(reader)  # type: ignore[arg-type]

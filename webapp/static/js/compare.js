@@ -410,7 +410,8 @@ if (form) {
   });
   document.addEventListener("pitwall:points", loadLive);
   window.addEventListener("online", () => loadSoon(0));
-  // Now and then even without news: a job that was deleted sends none.
+  document.addEventListener("pitwall:gone", loadLive);
+  // Now and then even without news: a job that has ended and is deleted sends none.
   setInterval(() => document.hidden || !document.getElementById("compare-runs").dataset.liveTopics || loadLive(), 60000);
   document.addEventListener("pitwall:hello", () => figures.length && loadLive());
   document.addEventListener("pitwall:theme", () => {

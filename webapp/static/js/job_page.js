@@ -182,6 +182,7 @@ document.addEventListener("pitwall:points", ({ detail }) => {
   if (Object.values(curves.series).some((points) => points.step.length > MOST_POINTS)) load({ anew: true });
 });
 document.addEventListener("pitwall:hello", () => load());
+document.addEventListener("pitwall:gone", () => load());
 document.addEventListener("pitwall:job", ({ detail }) => {
   if (String(detail.id) === box.dataset.job) readLog();
 });

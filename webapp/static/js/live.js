@@ -52,6 +52,7 @@ function connect() {
     tell("hello", {});
   });
   on("job", jobChanged);
+  on("gone", (job) => tell("gone", job));
   on("points", (points) => tell("points", points));
   on("jobs", ({ version }) => versionSeen("listVersion", version));
   on("queue", ({ version }) => versionSeen("queueVersion", version));
