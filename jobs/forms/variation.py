@@ -136,7 +136,8 @@ def initial_variation(plan: StudyPlan) -> dict[str, Any]:
 
 
 def _line(changes: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={_text(value)}" for name, value in changes.items())
+    in_order = [name for name in TrainSpec.model_fields if name in changes]  # PostgreSQL keeps no order of keys
+    return ", ".join(f"{name}={_text(changes[name])}" for name in in_order)
 
 
 def _text(value: Any) -> str:

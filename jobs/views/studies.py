@@ -262,7 +262,8 @@ def _left_out(changes: dict[str, Any], findings: Iterable[Finding]) -> LeftOut:
 
 def _chips(changes: dict[str, Any]) -> list[Chip]:
     """What a configuration changes; a change back to a default is one too."""
-    return [Chip(name, _(TrainSpec.model_fields[name].title or name), value) for name, value in changes.items()]
+    fields = {name: field for name, field in TrainSpec.model_fields.items() if name in changes}
+    return [Chip(name, _(field.title or name), changes[name]) for name, field in fields.items()]
 
 
 def _compared(view: StudyView) -> str:
