@@ -30,6 +30,7 @@ class StudyEstimate:
 
     num_configurations: int  # the baseline is one of them
     num_repeats: int
+    most_repeats: int  # where repeats are added until it is sure
     device_s: float | None
     num_untimed: int  # configurations like which none was measured
     peak_bytes: int | None  # of the one that needs most, on one device
@@ -40,6 +41,11 @@ class StudyEstimate:
     def num_runs(self) -> int:
         """Jobs that the study would queue."""
         return self.num_configurations * self.num_repeats
+
+    @property
+    def most_runs(self) -> int:
+        """Jobs that it may come to."""
+        return self.num_configurations * self.most_repeats
 
     @property
     def device_minutes(self) -> float | None:
@@ -58,6 +64,7 @@ def estimate_study(plan: StudyPlan, queue: Queue, team: Team) -> StudyEstimate:
     return StudyEstimate(
         num_configurations=len(specs),
         num_repeats=plan.num_repeats,
+        most_repeats=plan.most_repeats,
         device_s=plan.num_repeats * sum(times) if times else None,
         num_untimed=len(specs) - len(times),
         peak_bytes=max(peaks, default=None),

@@ -3,7 +3,9 @@
 import logging
 
 from django.db import transaction
+from pydantic import ValidationError
 
+from jobs.contract.errors import InvalidSpec
 from jobs.contract.plan import MOST_REPEATS, Configuration
 from jobs.contract.states import OPEN_STATES
 from jobs.models import Job, Study
@@ -15,6 +17,9 @@ from jobs.statistics import NARROW_HALF_WIDTH
 logger = logging.getLogger(__name__)
 
 _ROUND = 2  # repeats that are added at once: A B, then B A
+
+# The workers, or the options that there are, have changed since it began. The worker that asks must outlive that.
+_GIVES_UP = (SpecRefused, InvalidSpec, ValidationError)
 
 
 def add_repeats() -> int:
@@ -38,7 +43,7 @@ def _add_round(pk: int) -> int:
             if not runs:
                 Study.objects.filter(pk=pk).update(adds_repeats=False)
             return len(runs)
-    except SpecRefused as error:  # the workers have changed since it began
+    except _GIVES_UP as error:
         logger.warning("study %s gets no more repeats: %s", pk, error)
         Study.objects.filter(pk=pk).update(adds_repeats=False)
         return 0

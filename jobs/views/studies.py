@@ -16,6 +16,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from jobs.contract.findings import Finding
 from jobs.contract.spec import TrainSpec
+from jobs.figures.study import study_figures
 from jobs.forms.spec_form import start_spec
 from jobs.forms.study_form import StudyForm
 from jobs.forms.submission import submit_once
@@ -37,6 +38,7 @@ from jobs.services.studies import (
     extend_study,
     pause_study,
     resume_study,
+    tags_of,
 )
 from jobs.views.ablation import shown_ablation
 from jobs.views.access import person, visible_job
@@ -121,7 +123,12 @@ def _initial_of(cloned: Study) -> dict[str, Any]:
     """What a form holds that asks for a study once more."""
     plan = cloned.study_plan
     base = {name: value for name, value in plan.base.items() if name in TrainSpec.model_fields}
-    own = {"job_name": cloned.name, "queue": cloned.queue, "team": cloned.team}
+    own = {
+        "job_name": cloned.name,
+        "queue": cloned.queue,
+        "team": cloned.team,
+        "tags": ", ".join(tags_of(cloned)),
+    }
     return {"num_steps": None} | base | own | initial_variation(plan)
 
 
@@ -164,6 +171,7 @@ def study(request: HttpRequest, pk: int) -> HttpResponse:
         "headline": headline(view),
         "compare": _compared(view),
         "board": board_of(view),
+        "figures": study_figures(view),
         "may_change": may_change_study(person(request), view.study),
         "history": history_of(view.study),
         "version": version,

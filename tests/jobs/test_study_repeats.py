@@ -91,6 +91,15 @@ def test_nothing_is_added_to_what_is_paused_cancelled_or_never_succeeds(alice: U
     assert add_repeats() == 0
 
 
+def test_a_plan_that_this_version_cannot_read_gets_no_more_repeats(alice: User, queue: Queue) -> None:
+    study = submit(alice, queue, plan(1))
+    end_all(study, {1: 0.5})
+    Study.objects.update(plan=study.plan | {"base": BASE | {"an_option_of_before": 1}})
+    assert add_repeats() == 0
+    study.refresh_from_db()
+    assert not study.adds_repeats
+
+
 def test_an_estimate_says_what_is_known_and_of_how_many_it_is_not(alice: User, queue: Queue) -> None:
     make_worker()
     team = alice.teams.get()

@@ -72,10 +72,10 @@ def test_only_owner_and_staff_cancel_a_study(web: Client, bob: User, alice: User
     other = Client()
     other.force_login(bob)
     assert other.post(f"/studies/{study.pk}/cancel/").status_code == 403
-    assert 'id="cancel-dialog"' in web.get(f"/studies/{study.pk}/").content.decode()
+    assert 'data-open-dialog="cancel-dialog"' in web.get(f"/studies/{study.pk}/").content.decode()
     assert web.post(f"/studies/{study.pk}/cancel/", {"reason": "a typing error"}, follow=True).status_code == 200
     assert set(Job.objects.values_list("cancel_reason", flat=True)) == {"a typing error"}
-    assert 'id="cancel-dialog"' not in web.get(f"/studies/{study.pk}/").content.decode()
+    assert 'data-open-dialog="cancel-dialog"' not in web.get(f"/studies/{study.pk}/").content.decode()
     assert set(Job.objects.values_list("state", flat=True)) == {"cancelled"}
 
 
@@ -122,10 +122,10 @@ def test_a_study_is_extended_on_a_page_of_its_own(web: Client) -> None:
 
 def test_a_clone_is_prefilled_with_everything_that_varies(web: Client) -> None:
     lines = "optimizer=sgd, momentum=0.9\nzero_grad_set_to_none=false"
-    study = make_study(web, configurations=lines, job_name="first of all")
+    study = make_study(web, configurations=lines, job_name="first of all", tags="night")
     form = web.get(f"/studies/new/?study={study.pk}").context["form"]
-    names = ("job_name", "axis_1", "values_1", "configurations", "num_repeats", "arrangement")
-    assert [form[name].value() for name in names] == ["first of all", "optimizer", "sgd", lines, 2, "grid"]
+    names = ("job_name", "tags", "axis_1", "values_1", "configurations", "num_repeats", "arrangement")
+    assert [form[name].value() for name in names] == ["first of all", "night", "optimizer", "sgd", lines, 2, "grid"]
     web.post("/studies/new/", fill_in(web, configurations=lines, arrangement="list", num_repeats=2))
     listed = Study.objects.latest("pk")
     assert web.get(f"/studies/new/?study={listed.pk}").context["form"]["configurations"].value() == lines
@@ -136,6 +136,8 @@ def test_the_preview_tells_runs_and_what_would_be_left_out(web: Client) -> None:
     values = {"axis_1": "precision", "values_1": "fp8, bf16-mixed", "num_repeats": 4}
     page = web.post("/studies/check/", fill_in(web, **values)).content.decode()
     assert "2 configurations × 4 repeats" in page
+    assert "up to 30 runs" not in page
+    assert "up to 30 runs" in web.post("/studies/check/", fill_in(web, **values, until_sure="on")).content.decode()
     assert "1 configuration would be left out" in page
     assert "not known: nothing like it was measured yet" in page
     assert 'id="notes-micro_batch_size"' in page

@@ -1,6 +1,7 @@
 // A report's charts, in the page's colours. A plain script, so that a report that was saved as a file can carry it.
 (function () {
-  const figures = JSON.parse(document.getElementById("report-figures").textContent);
+  const holder = document.getElementById("study-figures"); // none while nothing was measured
+  const figures = holder ? JSON.parse(holder.textContent) : {};
   const config = { displaylogo: false, responsive: true, displayModeBar: false };
 
   function token(name) {
