@@ -8,7 +8,7 @@ from typing import Any
 import ninja
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
-from ninja import Router, Schema
+from ninja import Router, Schema, Status
 from pydantic import Field
 
 from jobs.api.auth import asker
@@ -16,7 +16,7 @@ from jobs.api.errors import ErrorsOut, InvalidRequest
 from jobs.api.queries import Query
 from jobs.api.studies import LossOut, RatioOut
 from jobs.contract.findings import Finding, Severity
-from jobs.models import Board, User
+from jobs.models import Board, BoardEntry, User
 from jobs.selectors.board_filter import BoardFilter
 from jobs.selectors.board_words import badge
 from jobs.selectors.leaderboard import (
@@ -31,6 +31,7 @@ from jobs.selectors.leaderboard import (
     visible_boards,
     with_counts,
 )
+from jobs.services.reproductions import add_repeats, reproduce
 
 router = Router(tags=["leaderboard"])
 
@@ -253,3 +254,32 @@ def _asked(query: RowsQuery, user: User) -> Asked:
         target=query.target if query.target is not None and math.isfinite(query.target) else None,
         only=only,
     )
+
+
+class QueuedOut(Schema):
+    """The jobs that were queued."""
+
+    jobs: list[int]
+
+
+_REFUSED_ACT: dict[int, type[Schema]] = {404: ErrorsOut, 409: ErrorsOut} | _REFUSED
+
+
+@router.post(
+    "/boards/entries/{int:entry_id}/reproduce", response={201: QueuedOut} | _REFUSED_ACT, summary="Measure it again"
+)
+def reproduce_entry(request: HttpRequest, entry_id: int) -> Status[QueuedOut]:
+    """Queue a configuration's repeats once more; the board says whether they agree once all have ended."""
+    jobs = reproduce(_entry(request, entry_id), asker(request)).jobs
+    return Status(201, QueuedOut(jobs=list(jobs.order_by("pk").values_list("pk", flat=True))))
+
+
+@router.post("/boards/entries/{int:entry_id}/repeat", response={201: QueuedOut} | _REFUSED_ACT, summary="Add repeats")
+def repeat_entry(request: HttpRequest, entry_id: int) -> Status[QueuedOut]:
+    """Queue the seeds that a configuration lacks for a verdict."""
+    return Status(201, QueuedOut(jobs=[job.pk for job in add_repeats(_entry(request, entry_id), asker(request))]))
+
+
+def _entry(request: HttpRequest, entry_id: int) -> BoardEntry:
+    entries = BoardEntry.objects.select_related("board__baseline")
+    return get_object_or_404(entries, pk=entry_id, board__in=visible_boards(asker(request)))

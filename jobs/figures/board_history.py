@@ -25,10 +25,10 @@ def history_figure(history: BoardHistory, labels: Sequence[str]) -> Figure:
     )
     shape["xaxis"]["type"] = "date"
     shape["yaxis"]["rangemode"] = "tozero"
-    days = [change.at.date().isoformat() for change in history.changes]
-    shape["shapes"] = [_mark(day) for day in days]
+    moments = [change.at.isoformat()[:19] for change in history.changes]
+    shape["shapes"] = [_mark(moment) for moment in moments]
     shape["annotations"] = [
-        _words(day, change.words) for day, change in zip(days, history.changes, strict=True) if change.words
+        _words(moment, change.words) for moment, change in zip(moments, history.changes, strict=True) if change.words
     ]
     traces = [_line(line, label, place) for place, (line, label) in enumerate(zip(lines, labels, strict=False))]
     return {"data": [_best(history.best), *traces], "layout": shape}
@@ -39,7 +39,7 @@ def _line(line: Line, label: str, place: int) -> Figure:
         "type": "scatter",
         "mode": "lines+markers",
         "name": shortened(label, 40),
-        "x": [one.day for one in line.moments],
+        "x": [one.at for one in line.moments],
         "y": [one.step_time_ms for one in line.moments],
         "text": [f"n={one.n}" for one in line.moments],
         "line": {"width": 1.5},
@@ -54,7 +54,7 @@ def _best(best: Sequence[Moment]) -> Figure:
         "type": "scatter",
         "mode": "lines",
         "name": gettext("Best until then"),
-        "x": [one.day for one in best],
+        "x": [one.at for one in best],
         "y": [one.step_time_ms for one in best],
         "line": {"shape": "hv", "width": 1.5, "dash": "dot"},
         "hoverinfo": "skip",
@@ -62,10 +62,10 @@ def _best(best: Sequence[Moment]) -> Figure:
     }
 
 
-def _mark(day: str) -> Figure:
+def _mark(moment: str) -> Figure:
     line = {"color": "#7b8698", "width": 1, "dash": "dash"}
-    return {"type": "line", "yref": "paper", "x0": day, "x1": day, "y0": 0, "y1": 1, "line": line}
+    return {"type": "line", "yref": "paper", "x0": moment, "x1": moment, "y0": 0, "y1": 1, "line": line}
 
 
-def _words(day: str, words: str) -> Figure:
-    return {"x": day, "y": 1, "yref": "paper", "yanchor": "bottom", "text": words, "showarrow": False}
+def _words(moment: str, words: str) -> Figure:
+    return {"x": moment, "y": 1, "yref": "paper", "yanchor": "bottom", "text": words, "showarrow": False}

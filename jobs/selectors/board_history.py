@@ -26,7 +26,7 @@ _VERSIONS = ("driver", "torch", "engine")
 class Moment:
     """A configuration's runs of one day on one ground."""
 
-    day: str  # ISO 8601
+    at: str  # when the newest of them ended, ISO 8601 to the second
     step_time_ms: float  # the median
     n: int
 
@@ -70,7 +70,7 @@ class BoardHistory:
     @property
     def best(self) -> list[Moment]:
         """The fastest until each day, as a line that only falls."""
-        moments = sorted((one for line in self.lines for one in line.moments), key=lambda one: one.day)
+        moments = sorted((one for line in self.lines for one in line.moments), key=lambda one: one.at)
         best: list[Moment] = []
         for one in moments:
             if not best or one.step_time_ms < best[-1].step_time_ms:
@@ -109,11 +109,16 @@ def _lines(family: Sequence[Board], by_board: dict[int, dict[str, BoardEntry]]) 
 
 
 def _moments(entry: BoardEntry) -> list[Moment]:
-    days: dict[str, list[float]] = defaultdict(list)
+    days: dict[str, list[BoardRun]] = defaultdict(list)
     for run in map(BoardRun.from_json, entry.runs):
         if run.steady_step_time_ms is not None:
-            days[run.ended_at[:10]].append(run.steady_step_time_ms)
-    return [Moment(day, median(values), len(values)) for day, values in sorted(days.items())]
+            days[run.ended_at[:10]].append(run)
+    return [_moment(runs) for _day, runs in sorted(days.items())]
+
+
+def _moment(runs: Sequence[BoardRun]) -> Moment:
+    times_ms = [run.steady_step_time_ms or 0.0 for run in runs]
+    return Moment(max(run.ended_at for run in runs)[:19], median(times_ms), len(runs))
 
 
 def _regressions(board: Board, family: Sequence[Board], by_board: dict[int, dict[str, BoardEntry]]) -> list[Regression]:

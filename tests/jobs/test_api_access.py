@@ -9,12 +9,12 @@ from django.test import Client
 
 from jobs.api import api as pitwall_api
 from jobs.contract.plan import StudyPlan
-from jobs.models import Board, Job, SavedView, Study, Team, User
+from jobs.models import Board, BoardEntry, Job, SavedView, Study, Team, User
 from jobs.services.saved_views import save_view
 from jobs.services.studies import create_study
 from jobs.services.tokens import create_token, revoke_token
 from tests.jobs.conftest import client_of
-from tests.jobs.factories import make_ended_job, make_job, make_queue, make_user
+from tests.jobs.factories import make_ended_job, make_job, make_queue, make_spec, make_user
 
 SPEC = json.dumps({"num_steps": 5})
 PLAN = {"base": {"num_steps": 5}, "axes": [{"field": "num_threads", "values": [1]}], "num_repeats": 1}
@@ -46,11 +46,15 @@ def is_for_staff(method: str, path: str) -> bool:
     return "For staff." in schema_paths()[path][method]["description"]
 
 
-def target_of(path: str, owner: User) -> Job | SavedView | Study | Board:
-    """What the operation is about: a job that is in the state for it, a view, a study or a board."""
+def target_of(path: str, owner: User) -> Job | SavedView | Study | Board | BoardEntry:
+    """What the operation is about: a job that is in the state for it, a view, a study, a board or its entry."""
     if "{board_id}" in path:
         make_ended_job(owner)
         return Board.objects.get()
+    if "{entry_id}" in path:
+        for seed in (0, 1):
+            make_ended_job(owner, spec=make_spec(seed=seed))
+        return BoardEntry.objects.get()
     if "{study_id}" in path:
         asked = {"owner": owner, "team": owner.teams.get(), "queue": make_queue()}
         return create_study(plan=StudyPlan.model_validate(PLAN), **asked)
@@ -65,6 +69,7 @@ def call(client: Client, method: str, path: str, target_id: int = 1) -> Any:
         "{view_id}": str(target_id),
         "{study_id}": str(target_id),
         "{board_id}": str(target_id),
+        "{entry_id}": str(target_id),
         "{series}": "train_loss",
         "{name}": "default",
         "{worker_id}": "1",
@@ -134,7 +139,9 @@ def test_a_token_gets_in_everywhere(method: str, path: str, api: Client, alice: 
 
 def test_what_changes_the_fleet_is_for_staff() -> None:
     changing = {
-        (method, path) for method, path in OPERATIONS if method != "get" and not re.search("job_id|view|study_id", path)
+        (method, path)
+        for method, path in OPERATIONS
+        if method != "get" and not re.search("job_id|view|study_id|entry_id", path)
     }
     assert {path for method, path in changing if not is_for_staff(method, path)} == {
         "/api/v1/jobs",

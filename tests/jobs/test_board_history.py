@@ -49,14 +49,14 @@ def test_versions_that_changed_are_marked(grounds: list[Board]) -> None:
     history = history_of(grounds[2])
     assert [change.words for change in history.changes] == ["torch 2.11 → 2.12", "torch 2.12 → 2.13"]
     [line] = history.lines
-    assert [(one.day, one.step_time_ms) for one in line.moments] == [
-        ("2026-11-01", 12.0),
-        ("2026-11-06", 10.0),
-        ("2026-11-10", 11.0),
+    assert [(one.at, one.step_time_ms) for one in line.moments] == [
+        ("2026-11-01T12:00:00", 12.0),
+        ("2026-11-06T12:00:00", 10.0),
+        ("2026-11-10T12:00:00", 11.0),
     ]
     assert [one.step_time_ms for one in history.best] == [12.0, 10.0]
     figure = history_figure(history, ["plain"])
-    assert [mark["x0"] for mark in figure["layout"]["shapes"]] == ["2026-11-06", "2026-11-10"]
+    assert [mark["x0"] for mark in figure["layout"]["shapes"]] == ["2026-11-06T12:00:00", "2026-11-10T12:00:00"]
     assert figure["data"][1]["y"] == [12.0, 10.0, 11.0]
 
 
@@ -81,7 +81,7 @@ def test_a_configuration_is_held_against_the_newest_ground_that_had_it(grounds: 
 
 def test_the_best_only_falls() -> None:
     line = Line("k", {}, [Moment("2026-11-01", 3.0, 1), Moment("2026-11-02", 4.0, 1), Moment("2026-11-03", 2.0, 1)])
-    assert [one.day for one in BoardHistory([line], [], []).best] == ["2026-11-01", "2026-11-03"]
+    assert [one.at for one in BoardHistory([line], [], []).best] == ["2026-11-01", "2026-11-03"]
 
 
 def test_a_board_of_one_run_has_no_history(alice: User) -> None:

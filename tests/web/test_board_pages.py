@@ -144,6 +144,8 @@ def test_a_comparison_says_what_keeps_runs_apart(web: Client, alice: User) -> No
     page = web.get(f"/compare/?jobs={one.pk},{other.pk}").content.decode()
     assert "Not to be ranked against each other." in page
     assert "Learning rate: 0.001 / 0.1" in page
+    alike = make_ended_job(alice, spec=make_spec(precision="bf16-mixed"))
+    assert "the same work on the same ground" in web.get(f"/compare/?jobs={one.pk},{alike.pk}").content.decode()
 
 
 def test_the_form_tells_what_was_measured_already(web: Client, runs: list[Job]) -> None:
