@@ -21,6 +21,7 @@ PARTS = {  # by the name that `--only` takes: a module with `measure` and `table
     "browser": "browser",
     "curves": "curves",
     "runs": "runs",
+    "verdicts": "verdicts",
 }
 
 

@@ -1,4 +1,4 @@
-"""The queue under load: claims and its page among 10,000 waiting jobs, 50 supervisors on one SQLite file, 1,000 empty jobs.
+"""The queue under load: claims and its page among 10,000 jobs, 50 supervisors on one SQLite file, 1,000 empty jobs.
 
 Each measurement is a process with a database of its own (`load_measured.py`), for Django reads its settings once.
 """
@@ -63,6 +63,11 @@ def database(kind: str) -> Iterator[str]:
 
 
 def _measured(database_url: str, what: str, *numbers: int) -> dict[str, Any]:
+    return measured(database_url, "benchmarks.load_measured", what, *map(str, numbers))
+
+
+def measured(database_url: str, module: str, *arguments: str) -> dict[str, Any]:
+    """What a module prints that measures in a process and a database of its own."""
     with tempfile.TemporaryDirectory(prefix="pw-") as folder:
         variables = {
             "PITWALL_VAR": str(Path(folder) / "var"),
@@ -72,7 +77,7 @@ def _measured(database_url: str, what: str, *numbers: int) -> dict[str, Any]:
             "PITWALL_LOG_LEVEL": "ERROR",
             "PITWALL_SPARES": "0",
         }
-        command = [sys.executable, "-m", "benchmarks.load_measured", what, *map(str, numbers)]
+        command = [sys.executable, "-m", module, *arguments]
         ran = subprocess.run(command, cwd=ROOT, env=environment(None, **variables), capture_output=True, text=True)
         if ran.returncode != 0:
             raise Failed(ran.stderr[-2000:])
