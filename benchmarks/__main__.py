@@ -22,6 +22,7 @@ PARTS = {  # by the name that `--only` takes: a module with `measure` and `table
     "curves": "curves",
     "runs": "runs",
     "verdicts": "verdicts",
+    "search": "fastest",
 }
 
 

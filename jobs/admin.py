@@ -18,6 +18,7 @@ from jobs.models import (
     Job,
     Membership,
     Queue,
+    Search,
     Study,
     Team,
     User,
@@ -124,6 +125,16 @@ class StudyAdmin(ReadOnly):
 
     list_display = ["id", "name", "owner", "team", "queue", "created_at"]
     list_filter = ["team", "queue"]
+    search_fields = ["id", "name", "owner__username"]
+    list_select_related = ["owner", "team", "queue"]
+
+
+@admin.register(Search)
+class SearchAdmin(ReadOnly):
+    """Searches for the fastest that fits."""
+
+    list_display = ["id", "name", "stage", "owner", "team", "queue", "created_at", "ended_at"]
+    list_filter = ["stage", "team", "queue"]
     search_fields = ["id", "name", "owner__username"]
     list_select_related = ["owner", "team", "queue"]
 

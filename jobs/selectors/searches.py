@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from jobs.contract.states import OPEN_STATES, Outcome
 from jobs.equal_loss import LossComparison, with_margin
@@ -97,8 +97,7 @@ def open_searches() -> QuerySet[Search]:
     """Those that may have a round to queue or to judge: none of their runs is open."""
     searches = Search.objects.filter(stage__in=OPEN_STAGES).select_related("owner", "team", "queue")
     for study in ("screening", "finals"):
-        busy = Job.objects.filter(state__in=OPEN_STATES).exclude(study=None).values("study")
-        searches = searches.exclude(**{f"{study}__in": busy})
+        searches = searches.exclude(Exists(Job.objects.filter(study=OuterRef(study), state__in=OPEN_STATES)))
     return searches.order_by("pk")
 
 

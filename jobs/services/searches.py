@@ -1,10 +1,12 @@
 """Searches: made once, and taken on round by round by any worker's host, whoever finds that their runs have ended."""
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
-from django.db import transaction
+from django.db import Error, transaction
 from django.utils import timezone
 from django.utils.translation import gettext
 
@@ -25,6 +27,8 @@ from jobs.services.errors import NotPossible, SpecRefused
 from jobs.services.estimates import want_estimate
 from jobs.services.studies import create_study
 from jobs.services.submit import submit_job
+
+logger = logging.getLogger(__name__)
 
 _SHORT = 5  # a screening run is a fifth of the full one
 _FEWEST_SHORT_STEPS = 20
@@ -98,10 +102,20 @@ def stop_search(search: Search, by: User, reason: str = "") -> list[Result]:
 
 
 def advance_open() -> int:
-    """Take every search on whose runs have all ended; returns how many there are."""
+    """Take every search on whose runs have all ended; returns how many there are.
+
+    One that cannot be taken on is stopped with the reason: it must not take the host down with it.
+    """
     searches = list(open_searches())
     for search in searches:
-        advance(search)
+        try:
+            advance(search)
+        except Error:
+            raise  # the database is away: the host tries again
+        except Exception as error:
+            logger.exception("search %s cannot go on", search.pk)
+            why = gettext("It could not go on: %(why)s") % {"why": error}
+            _commit(search, partial(_end, stage=SearchStage.STOPPED, why=why))
     return len(searches)
 
 
@@ -192,7 +206,7 @@ def _estimates_are_in(search: Search, batch: Sequence[Point]) -> bool:
     return timezone.now() - search.estimates_asked_at > _ESTIMATES_WAIT
 
 
-def _commit(search: Search, step: Any) -> None:
+def _commit(search: Search, step: Callable[[Search], None]) -> None:
     """Take the step where nobody else has taken one since; else leave it to them."""
     with transaction.atomic():
         locked = (

@@ -144,6 +144,14 @@ class TestASearch:
         search.refresh_from_db()
         assert (search.stage, search.note) == (SearchStage.STOPPED, "Runs of it were cancelled.")
 
+    def test_one_that_cannot_go_on_says_why_and_harms_no_host(self, alice: User, queue: Queue) -> None:
+        search = self.begin(alice, queue)
+        Search.objects.update(base=search.base | {"precision": "fp31"})
+        assert advance_open() == 1
+        search.refresh_from_db()
+        assert search.stage == SearchStage.STOPPED
+        assert search.note.startswith("It could not go on: ")
+
     def test_the_form_begins_one_from_a_job(self, alice: User, stranger: User, queue: Queue) -> None:
         make_worker()
         job = make_job(alice, queue=queue, spec=make_spec(num_steps=1000, micro_batch_size=16))
