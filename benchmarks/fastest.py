@@ -18,7 +18,7 @@ from jobs.search import SHARE, Costs, Point, Space, Trial, finalists, next_batch
 
 AIM = 0.03  # slower than the true best, at most
 _SHORT = 5  # a screening run is a fifth of a full one
-_STEPS = {"mlp/digits": 4000, "gpt-tiny/stdlib-text": 50}
+_STEPS = {"mlp/digits": 10_000, "gpt-tiny/stdlib-text": 200}
 _LOADER = {"data_loading": "dataloader"}
 
 

@@ -31,7 +31,7 @@ from jobs.services.submit import submit_job
 logger = logging.getLogger(__name__)
 
 _SHORT = 5  # a screening run is a fifth of the full one
-_FEWEST_SHORT_STEPS = 20
+_FEWEST_SHORT_STEPS = 40  # the first dozen are not timed
 _ESTIMATES_WAIT = timedelta(seconds=30)  # for workers that are busy; then the run itself tells
 
 
