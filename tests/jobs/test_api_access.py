@@ -9,15 +9,22 @@ from django.test import Client
 
 from jobs.api import api as pitwall_api
 from jobs.contract.plan import StudyPlan
-from jobs.models import Board, BoardEntry, Job, SavedView, Study, Team, User
+from jobs.contract.states import Outcome
+from jobs.models import Board, BoardEntry, Job, SavedView, Search, Study, Team, User
+from jobs.services.ablation import ablate_job
 from jobs.services.saved_views import save_view
+from jobs.services.searches import create_search, possible_axes
 from jobs.services.studies import create_study
 from jobs.services.tokens import create_token, revoke_token
 from tests.jobs.conftest import client_of
-from tests.jobs.factories import make_ended_job, make_job, make_queue, make_spec, make_user
+from tests.jobs.factories import make_ended_job, make_job, make_queue, make_spec, make_user, make_worker
 
 SPEC = json.dumps({"num_steps": 5})
 PLAN = {"base": {"num_steps": 5}, "axes": [{"field": "num_threads", "values": [1]}], "num_repeats": 1}
+
+LONG = {"num_steps": 1000, "micro_batch_size": 16}
+AXES = ["precision", "compile", "optimizer", "batch"]
+SEARCH = {"base": LONG, "axes": AXES, "num_repeats": 3}
 
 
 # What has to stand in a body, by the end of the path; a POST that is not here takes an empty one.
@@ -25,6 +32,8 @@ BODIES = {
     "/jobs": SPEC,
     "/estimates": SPEC,
     "/studies": json.dumps(PLAN),
+    "/estimate": json.dumps(PLAN),
+    "/searches": json.dumps(SEARCH),
     "/views": '{"name": "Mine"}',
     "/pause": '{"reason": "maintenance"}',
     "/quarantine": '{"reason": "maintenance"}',
@@ -46,7 +55,7 @@ def is_for_staff(method: str, path: str) -> bool:
     return "For staff." in schema_paths()[path][method]["description"]
 
 
-def target_of(path: str, owner: User) -> Job | SavedView | Study | Board | BoardEntry:
+def target_of(path: str, owner: User) -> Job | SavedView | Study | Board | BoardEntry | Search:
     """What the operation is about: a job that is in the state for it, a view, a study, a board or its entry."""
     if "{board_id}" in path:
         make_ended_job(owner)
@@ -55,12 +64,26 @@ def target_of(path: str, owner: User) -> Job | SavedView | Study | Board | Board
         for seed in (0, 1):
             make_ended_job(owner, spec=make_spec(seed=seed))
         return BoardEntry.objects.get()
+    make_worker()
+    if "{search_id}" in path:
+        return make_search(owner)
+    if path.endswith("/studies/{study_id}/ablation"):
+        options = {"precision": "bf16-mixed", "optimizer_impl": "fused"}
+        return ablate_job(make_ended_job(owner, spec=make_spec(**options)), owner)
+    if path.endswith("/fit"):
+        return make_ended_job(owner, outcome=Outcome.OUT_OF_MEMORY)
     if "{study_id}" in path:
         asked = {"owner": owner, "team": owner.teams.get(), "queue": make_queue()}
         return create_study(plan=StudyPlan.model_validate(PLAN), **asked)
     if "{view_id}" in path:
         return save_view(owner, owner.teams.get(), "Mine", "")
     return make_ended_job(owner) if path.endswith("/requeue") else make_job(owner)
+
+
+def make_search(owner: User) -> Search:
+    queue, spec = make_queue(), make_spec(**LONG)
+    axes = {name: values for name, values in possible_axes(spec, queue).items() if name in AXES}
+    return create_search(owner=owner, team=owner.teams.get(), queue=queue, spec=spec, axes=axes, num_repeats=3)
 
 
 def call(client: Client, method: str, path: str, target_id: int = 1) -> Any:
@@ -72,6 +95,9 @@ def call(client: Client, method: str, path: str, target_id: int = 1) -> Any:
         "{entry_id}": str(target_id),
         "{series}": "train_loss",
         "{name}": "default",
+        "{search_id}": str(target_id),
+        "{key}": "amp",
+        "{device}": "cpu",
         "{worker_id}": "1",
         "{device_id}": "1",
     }
@@ -141,7 +167,7 @@ def test_what_changes_the_fleet_is_for_staff() -> None:
     changing = {
         (method, path)
         for method, path in OPERATIONS
-        if method != "get" and not re.search("job_id|view|study_id|entry_id", path)
+        if method != "get" and not re.search("job_id|view|study_id|entry_id|search_id", path)
     }
     assert {path for method, path in changing if not is_for_staff(method, path)} == {
         "/api/v1/jobs",
@@ -149,6 +175,9 @@ def test_what_changes_the_fleet_is_for_staff() -> None:
         "/api/v1/check",
         "/api/v1/estimates",
         "/api/v1/studies",
+        "/api/v1/studies/estimate",
+        "/api/v1/searches",
+        "/api/v1/claims/{key}/{device}",
     }
 
 
@@ -179,8 +208,9 @@ def test_staff_reach_every_job(method: str, path: str, stranger: User) -> None:
     assert call(client_of(make_user(is_staff=True)), method, path, job.pk).status_code in (200, 201)
 
 
-# What a team-mate, who sees the job, may not do to it.
-FOR_OWNERS = [(method, path) for method, path in OF_ONE_JOB if method != "get" and not path.endswith("/clone")]
+# What a team-mate, who sees the job, may not do to it; new jobs that begin with it are their own.
+FOR_TEAM = ("/clone", "/fit", "/ablation")
+FOR_OWNERS = [(method, path) for method, path in OF_ONE_JOB if method != "get" and not path.endswith(FOR_TEAM)]
 
 
 @pytest.mark.parametrize(("method", "path"), FOR_OWNERS)
