@@ -39,11 +39,12 @@ def table(results: dict[str, Any]) -> list[str]:
     return [
         f"| Comparison of {results['num_curves']} curves in a browser | Median | p95 | Aim | |",
         "|---|---|---|---|---|",
-        _row("from the click to drawn, s", drawn, AIM_DRAWN_S, 2),
-        _row("a frame while panning, ms", frames, AIM_FRAME_MS, 0),
+        _row("from the click to drawn, s", drawn, AIM_DRAWN_S, 2, "median"),
+        # A browser asks for frames also where nothing has moved since: the median may be that of idle ones.
+        _row("a frame while panning, ms", frames, AIM_FRAME_MS, 0, "p95"),
     ]
 
 
-def _row(name: str, measured: dict[str, float], aim: float, digits: int) -> str:
-    verdict = "within" if measured["median"] <= aim else "over"
+def _row(name: str, measured: dict[str, float], aim: float, digits: int, judged: str) -> str:
+    verdict = "within" if measured[judged] <= aim else "over"
     return f"| {name} | {measured['median']:.{digits}f} | {measured['p95']:.{digits}f} | {aim:g} | {verdict} |"

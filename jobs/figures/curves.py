@@ -14,7 +14,8 @@ from jobs.statistics import Band
 # Up to this many points each is marked, so that a curve of one point is seen at all.
 _MARKED_POINTS = 40
 
-# Up to this many lines are listed where the pointer is; more would cover the plot, and stand in its legend.
+# Up to this many lines are listed where the pointer is; more would cover the plot, and stand in its legend. More are
+# hairlines, which a browser paints several times faster than any that are wider.
 _MOST_IN_HOVER = 14
 _MOST_IN_WORDS = 12
 
@@ -60,7 +61,7 @@ def _line(line: Line, num_lines: int) -> Figure:
     is_sparse = len(line.x) <= _MARKED_POINTS
     return _trace(line, "line", line.x, line.y) | {
         "mode": "lines+markers" if is_sparse else "lines",
-        "line": {"color": colour_of(place), "dash": dash_of(place), "width": 2 if num_lines <= _MOST_IN_HOVER else 1.3},
+        "line": {"color": colour_of(place), "dash": dash_of(place), "width": 2 if num_lines <= _MOST_IN_HOVER else 1},
         "marker": {"color": colour_of(place), "size": 5},
         **({"hovertemplate": "%{y:.5g}"} if num_lines <= _MOST_IN_HOVER else {"hoverinfo": "none"}),
     }

@@ -78,6 +78,9 @@ function remember() {
 
 // ------------------------------------------------------------- fetching
 
+// Scripts that stand behind this one, the drawing library among them, have run.
+const scriptsRan = new Promise((resolve) => document.addEventListener("DOMContentLoaded", resolve, { once: true }));
+
 let fetching = false;
 let again = false;
 let lastTook = 0;
@@ -100,10 +103,12 @@ async function load() {
   const wanted = seen();
   if (wanted) wanted.forEach((value, i) => url.searchParams.set(i ? "to" : "from", value));
   const began = performance.now();
+  const isFirst = !figures.length;
   const { data, fault } = await fetchJson(url);
+  await scriptsRan; // the points come while the drawing library is still being read
   if (data) show(data);
   else tell(state.dataset[fault]);
-  lastTook = performance.now() - began;
+  if (!isFirst) lastTook = performance.now() - began; // the first one waited for the drawing library
   fetching = false;
   if (fault) loadSoon(AFTER_FAULT_MS);
   else if (again) loadSoon(0);
@@ -384,13 +389,16 @@ function begin() {
   recall();
   fitAmount();
   document.getElementById("reset-zoom").hidden = !range && heights.every((ends) => !ends);
-  load();
+  load().then(() => setTimeout(loadRest)); // what lies below waits until the curves are painted
+}
+
+function loadRest() {
   loadCharts();
+  document.dispatchEvent(new CustomEvent("pitwall:drawn"));
 }
 
 if (form) {
-  if (document.readyState === "complete") begin();
-  else window.addEventListener("load", begin);
+  begin();
   document.addEventListener("change", ({ target }) => changed(target));
   form.addEventListener("submit", (event) => {
     event.preventDefault();

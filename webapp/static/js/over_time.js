@@ -76,8 +76,7 @@ function zoomed(event) {
 }
 
 if (place) {
-  if (document.readyState === "complete") load();
-  else window.addEventListener("load", load);
+  document.addEventListener("pitwall:drawn", load); // after the curves, which stand above
   document.addEventListener("pitwall:points", loadLive);
   document.addEventListener("pitwall:hello", loadLive);
   document.addEventListener("pitwall:job", loadLive);
