@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
 from django.conf import settings
 from pydantic import ValidationError
 
@@ -15,6 +16,7 @@ from jobs.contract.events import Event, parse_event
 from jobs.models import Device
 from workers.disk import give_back
 from workers.engine.spare import Assignment
+from workers.processes import is_alive
 
 # The engine runs models and data sets that a team may add, so it does not get to see the site's secrets.
 _SECRET_VARIABLES = (
@@ -63,14 +65,17 @@ def _start(command: Sequence[str], environment: dict[str, str], **files: Any) ->
 
 
 def _take_on(spare: subprocess.Popen[bytes], assignment: Assignment) -> bool:
-    """Tell a spare engine its run; False where it has ended."""
+    """Tell a spare engine its run; False where it has ended.
+
+    While the last threads of a killed process go, its pipe still takes what is written, and it cannot be waited for.
+    """
     assert spare.stdin is not None  # noqa: S101 - opened as a pipe
     try:
         with spare.stdin as pipe:
             pipe.write(assignment.to_line())
     except BrokenPipeError:
         return False
-    return spare.poll() is None
+    return spare.poll() is None and is_alive(psutil.Process(spare.pid))
 
 
 def engine_command() -> list[str]:

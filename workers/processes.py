@@ -30,7 +30,7 @@ def _prctl(option: int, value: int) -> None:
 
 def descendants() -> list[psutil.Process]:
     """All living processes below this one, whatever session or group they are in."""
-    return [process for process in psutil.Process().children(recursive=True) if _is_alive(process)]
+    return [process for process in psutil.Process().children(recursive=True) if is_alive(process)]
 
 
 def end_descendants(grace_s: float, give_up_s: float = math.inf) -> list[psutil.Process]:
@@ -85,12 +85,13 @@ def processes_with_variable(name: str, value: str) -> list[psutil.Process]:
 
 def _has_variable(process: psutil.Process, name: str, value: str) -> bool:
     try:
-        return _is_alive(process) and process.environ().get(name) == value
+        return is_alive(process) and process.environ().get(name) == value
     except psutil.Error:
         return False
 
 
-def _is_alive(process: psutil.Process) -> bool:
+def is_alive(process: psutil.Process) -> bool:
+    """Whether it has not ended; one whose main thread is gone has, though others may take a moment more."""
     try:
         return bool(process.status() != psutil.STATUS_ZOMBIE)
     except psutil.Error:

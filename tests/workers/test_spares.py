@@ -3,14 +3,19 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
+import psutil
 import pytest
 
 from jobs.contract.states import Outcome
 from jobs.models import Attempt
 from jobs.services.finish import finish_attempt
 from tests.jobs.factories import make_job, make_worker, start
+from tests.system.pitwall import wait_until
 from workers import spares
+from workers.engine.spare import Assignment
+from workers.engine_process import _take_on
 from workers.spares import Spares
 from workers.supervisor_process import SupervisorProcess
 
@@ -102,3 +107,22 @@ def test_one_that_came_too_late_for_a_job_does_not_get_warm_beside_it(
     kept.keep(make_worker().pk)
     assert kept.take() is None
     assert started[0].process.wait(30) == 0
+
+
+# The main thread goes and another one stays: what a killed engine with many threads is for a moment.
+GOES_BY_HALF = """
+import ctypes, platform, threading, time
+threading.Thread(target=time.sleep, args=(60,)).start()
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)
+"""
+
+
+def test_an_engine_that_is_about_to_be_gone_is_given_no_run(tmp_path: Path) -> None:
+    engine = subprocess.Popen([sys.executable, "-c", GOES_BY_HALF], stdin=subprocess.PIPE)
+    try:
+        wait_until(lambda: psutil.Process(engine.pid).status() == psutil.STATUS_ZOMBIE, what="its main thread's end")
+        assert engine.poll() is None
+        assert not _take_on(engine, Assignment(arguments=[], environment={}, log=tmp_path / "log"))
+    finally:
+        engine.kill()
+        engine.wait()
