@@ -14,7 +14,8 @@ from typing import Any
 from benchmarks.effort import Effort
 from benchmarks.processes import Failed, run_engine
 from benchmarks.work import WORKLOADS
-from jobs.search import SHARE, Costs, Point, Space, Trial, finalists, next_batch
+from jobs.search import SHARE, Costs, finalists, next_batch
+from jobs.search_points import Point, Space, Trial
 
 AIM = 0.03  # slower than the true best, at most
 _SHORT = 5  # a screening run is a fifth of a full one

@@ -9,12 +9,10 @@ are then run at full length beside the base, where the equal-loss gate decides.
 
 import math
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from statistics import fmean
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-Point = tuple[int, ...]  # for each axis the place of its value; all 0 is the base
+from jobs.search_points import Point, Space, Trial
 
 SHARE = 0.2  # of the full grid's device time that a search may take
 BATCH = 4  # proposals in one round: what is learned from them guides the next
@@ -22,54 +20,6 @@ _EXPLORE_SHARE = 0.7  # of the screening runs; the rest are repeats for the fast
 _FIRST_SHARE = 0.5  # of the screening runs: for the base and each value alone
 _REDUCTION = 3  # each further repeat is for a third of those that had the one before
 _MOST_REPEATS = 4  # in screening
-
-
-@dataclass(frozen=True)
-class Space:
-    """Axes, each with the changes that its values make to the base; the first value of each changes nothing."""
-
-    axes: tuple[tuple[Mapping[str, Any], ...], ...]
-
-    @property
-    def sizes(self) -> list[int]:
-        """How many values each axis has."""
-        return [len(axis) for axis in self.axes]
-
-    @property
-    def num_points(self) -> int:
-        """Configurations of the full grid."""
-        return math.prod(self.sizes)
-
-    @property
-    def base(self) -> Point:
-        """The configuration that changes nothing."""
-        return (0,) * len(self.axes)
-
-    def changes(self, point: Point) -> dict[str, Any]:
-        """What a point changes about the base."""
-        chosen = (axis[place] for axis, place in zip(self.axes, point, strict=True))
-        return {name: value for changes in chosen for name, value in changes.items()}
-
-    def singles(self) -> list[Point]:
-        """Each value alone."""
-        base = self.base
-        return [
-            (*base[:axis], place, *base[axis + 1 :]) for axis, size in enumerate(self.sizes) for place in range(1, size)
-        ]
-
-
-@dataclass(frozen=True)
-class Trial:
-    """What is known of a point: its step times so far, one per repeat; whether it is out of the race."""
-
-    point: Point
-    times_ms: list[float] = field(default_factory=list)
-    is_out: bool = False  # refused, too large, or it did not end well
-
-    @property
-    def log_time(self) -> float:
-        """The mean logarithm of its step times."""
-        return fmean(math.log(time) for time in self.times_ms)
 
 
 @dataclass(frozen=True)

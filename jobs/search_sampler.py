@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from jobs.search import Point, Space, Trial
+from jobs.search_points import Point, Space, Trial
 
 _AXIS_VARIANCE = 0.06  # an option's factor is mostly within about a quarter
 _PECULIAR_VARIANCE = 0.006

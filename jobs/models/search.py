@@ -5,7 +5,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from jobs.contract.spec import TrainSpec
-from jobs.search import Space
+from jobs.search_points import Space
 
 
 class SearchStage(models.TextChoices):

@@ -12,7 +12,8 @@ from jobs.contract.states import OPEN_STATES, Outcome
 from jobs.equal_loss import LossComparison, with_margin
 from jobs.models import Attempt, Job, Search, User
 from jobs.models.search import OPEN_STAGES
-from jobs.search import Costs, Point, Trial
+from jobs.search import Costs
+from jobs.search_points import Point, Trial
 from jobs.selectors.jobs import teams_of
 from jobs.selectors.studies import StudyRow, StudyView, peak_bytes, view_study
 from jobs.statistics import Verdict

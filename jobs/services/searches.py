@@ -19,7 +19,8 @@ from jobs.contract.states import OPEN_STATES, State
 from jobs.messages import translate
 from jobs.models import Job, Queue, Search, Study, Team, User
 from jobs.models.search import OPEN_STAGES, SearchStage
-from jobs.search import Costs, Point, Space, Trial, finalists, least_screening_runs, next_batch
+from jobs.search import Costs, finalists, least_screening_runs, next_batch
+from jobs.search_points import Point, Space, Trial
 from jobs.selectors.hosts import findings_for
 from jobs.selectors.searches import costs_of, open_searches, trials_of
 from jobs.services.actions import Act, Order, Result, perform_all

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from jobs.search import SHARE, Costs, Point, Space, Trial, finalists, next_batch
+from jobs.search import SHARE, Costs, finalists, next_batch
+from jobs.search_points import Point, Space, Trial
 
 NOISE = 0.015
 COSTS = Costs(num_repeats=3, short_run=0.2)
