@@ -17,6 +17,7 @@ from django.core.management.color import no_style
 from django.db import connection, models, transaction
 from django.utils import timezone
 
+from benchmarks.many_boards import Ended, Ground, ManyBoards
 from jobs.contract.keys import environment_key, workload_key
 from jobs.contract.spec import TrainSpec
 from jobs.models import Attempt, Job, JobTag, Queue, Team, TeamTag, User
@@ -74,6 +75,7 @@ def fill(num_runs: int, people: People) -> None:
     with _unguarded(), _without_indexes(Job, Attempt, JobTag):
         while piece := list(islice(moments, AT_ONCE)):
             runs.add(piece)
+    runs.boards.store()
     _tidy()
 
 
@@ -114,6 +116,8 @@ class _Asked:
     job: Values
     attempt: Values
     step_time_ms: float
+    seed: int
+    ground: Ground
 
 
 class _Runs:
@@ -128,6 +132,7 @@ class _Runs:
         lease = {"heartbeat_at": now, "lease_expires_at": now, "claimed_at": now}
         self._attempts = _Table(Attempt(number=1, fence=1, num_points=100, **lease))
         self._tags = _Table(JobTag())
+        self.boards = ManyBoards()
         self._asked = [self._as_stored(spec) for spec in _specs()]
 
     def _as_stored(self, spec: TrainSpec) -> _Asked:
@@ -144,7 +149,8 @@ class _Runs:
             "environment_key": environment_key(device_name, versions),
         }
         step_time_ms = MODELS[spec.model] * SPEEDS[device] * PRECISIONS[spec.precision]
-        return _Asked({"spec": self._jobs.stored("spec", asked)}, attempt, step_time_ms)
+        ground = Ground.of(TrainSpec.model_validate(resolved), resolved, attempt, versions)
+        return _Asked({"spec": self._jobs.stored("spec", asked)}, attempt, step_time_ms, spec.seed, ground)
 
     def add(self, moments: list[float]) -> None:
         """One run at each moment (0 is a year ago, 1 is now)."""
@@ -170,10 +176,12 @@ class _Runs:
         moment = self._jobs.stored("queued_at", at)
         is_measured = outcome in ("succeeded", "cancelled")
         figures = _figures(rows, asked.step_time_ms * rows.lognormvariate(0, 0.3)) if is_measured else {}
+        owner = rows.choice(self._people.owners[team.pk])
+        self.boards.add(team.pk, asked.ground, outcome, Ended(number, owner.username, asked.seed, at, figures))
         same = {"id": number, "outcome": outcome, "ended_at": moment, **figures}
         job = {
             "team_id": team.pk,
-            "owner_id": rows.choice(self._people.owners[team.pk]).pk,
+            "owner_id": owner.pk,
             "name": "needle" if rows.random() < NUM_NEEDLES / self._num_runs else f"run {rows.randrange(1000)}",
             "state": outcome,
             "order_key": at.timestamp(),

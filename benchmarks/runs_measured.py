@@ -1,4 +1,4 @@
-"""Fills the database that the environment names with so many runs, and times pages of the list.
+"""Fills the database that the environment names with so many runs, and times pages of the list and of boards.
 
 `python -m benchmarks.runs_measured RUNS REQUESTS` prints its result as a line of JSON. A request goes through the whole
 web application, from the address to the last byte of the page, without the network.
@@ -23,6 +23,7 @@ from django.core.management import call_command
 from django.test import Client
 
 from benchmarks.many_runs import fill, make_people
+from jobs.models import Board
 
 # What is claimed: an order by a ranked figure, narrowed by what is indexed. Then what else people do, its time stated.
 LISTS = {
@@ -53,6 +54,17 @@ LISTS = {
 }
 
 
+BOARDS = {
+    "the board used last": "/leaderboard/",
+    "a board": "/leaderboard/{board}/",
+    "a board by time to target": "/leaderboard/{board}/?metric=time_to_target_s",
+    "a board within 8 GB": "/leaderboard/{board}/?budget=8",
+    "a board over time": "/leaderboard/{board}/history/",
+    "all boards, API": "/api/v1/boards",
+    "a board, API": "/api/v1/boards/{board}",
+}
+
+
 def main(num_runs: int, num_requests: int) -> dict[str, Any]:
     """Milliseconds of each list, for a member of all teams."""
     people, began_s = make_people(), time.perf_counter()
@@ -61,7 +73,19 @@ def main(num_runs: int, num_requests: int) -> dict[str, Any]:
     client = Client(headers={"Host": "localhost"})
     client.force_login(people.member)
     lists = {name: _timed(client, query, num_requests, claimed) for name, (query, claimed) in LISTS.items()}
-    return {"num_runs": num_runs, "filled_s": round(filled_s, 1), "lists": lists}
+    boards = {name: _timed_board(client, address, num_requests) for name, address in BOARDS.items()}
+    return {"num_runs": num_runs, "filled_s": round(filled_s, 1), "lists": lists, "boards": boards}
+
+
+def _timed_board(client: Client, address: str, num_requests: int) -> dict[str, Any]:
+    """A board after another, the last used ones first."""
+    keys, times_ms = list(Board.objects.values_list("pk", flat=True)[:num_requests]), []
+    for number in range(num_requests):
+        began_s = time.perf_counter()
+        response = client.get(address.format(board=keys[number % len(keys)]))
+        times_ms.append(1000 * (time.perf_counter() - began_s))
+        assert response.status_code == 200, response.content[:500]
+    return _percentiles(times_ms)
 
 
 _NEXT = re.compile(r'id="next-page" href="([^"]+)"')
@@ -77,8 +101,12 @@ def _timed(client: Client, query: str, num_requests: int, is_claimed: bool) -> d
         assert response.status_code == 200, response.content[:500]
         following = _NEXT.search(response.content.decode())
         address = f"/{html.unescape(following[1])}" if following and number % 5 else f"/?{query}"
+    return _percentiles(times_ms) | {"is_claimed": is_claimed}
+
+
+def _percentiles(times_ms: list[float]) -> dict[str, Any]:
     cuts = statistics.quantiles(times_ms, n=20)
-    return {"p50_ms": cuts[9], "p95_ms": cuts[18], "is_claimed": is_claimed, "raw_ms": [round(t, 2) for t in times_ms]}
+    return {"p50_ms": cuts[9], "p95_ms": cuts[18], "raw_ms": [round(t, 2) for t in times_ms]}
 
 
 if __name__ == "__main__":
