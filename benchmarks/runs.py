@@ -1,7 +1,7 @@
 """The runs list and the boards among 1,000, 100,000 and 1,000,000 runs: how long does a page take, and is it flat?
 
 Each size is a process with a database of its own (`runs_measured.py`), for Django reads its settings once; SQLite and,
-where there is a server, PostgreSQL. `RUNS_SIZES=1000,20000` takes other sizes.
+where there is a server, PostgreSQL. `RUNS_SIZES=1000,20000` takes other sizes, `RUNS_DATABASES=sqlite` one of the two.
 """
 
 import json
@@ -31,6 +31,7 @@ def measure(effort: Effort) -> dict[str, Any]:
     sizes = [int(size) for size in os.environ.get("RUNS_SIZES", "").split(",") if size]
     sizes = sizes or [*(QUICK_SIZES if effort is QUICK else SIZES)]
     kinds = ["sqlite", *(["postgresql"] if find_programs() else [])]
+    kinds = [kind for kind in kinds if kind in os.environ.get("RUNS_DATABASES", kind)]
     return {kind: {str(size): _measured(kind, size) for size in sizes} for kind in kinds}
 
 
