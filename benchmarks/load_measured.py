@@ -59,6 +59,7 @@ def queue_page(num_waiting: int, num_pages: int) -> dict[str, Any]:
     worker = make_worker(num_gpus=1)
     _queue_jobs(num_waiting, device="cuda")
     assert claim_next(worker.pk) is not None
+    call_command("collectstatic", verbosity=0, interactive=False)
     client = Client(headers={"Host": "localhost"})
     client.force_login(make_user("staff", is_staff=True))
     times_ms = []
