@@ -17,6 +17,7 @@ PARTS = {  # by the name that `--only` takes: a module with `measure` and `table
     "program": "program",
     "start": "start",
     "load": "load",
+    "jobs": "empty_jobs",
     "viewers": "viewers",
     "browser": "browser",
     "curves": "curves",

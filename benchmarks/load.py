@@ -1,4 +1,4 @@
-"""The queue under load: claims and its page among 10,000 jobs, 50 supervisors on one SQLite file, 1,000 empty jobs.
+"""The queue under load: claims and its page among 10,000 waiting jobs, 50 supervisors on one SQLite file.
 
 Each measurement is a process with a database of its own (`load_measured.py`), for Django reads its settings once.
 """
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.effort import QUICK, Effort
+from benchmarks.effort import Effort
 from benchmarks.processes import ROOT, Failed, environment
 from tests.system.postgres import PostgresServer, find_programs
 
@@ -21,24 +21,20 @@ NUM_CLAIMS = 500
 NUM_PAGES = 100
 NUM_SUPERVISORS = 50
 SUPERVISED_S = 20
-NUM_EMPTY_JOBS = 1000
 
 AIM_CLAIM_P95_MS = 20
 AIM_PAGE_P95_MS = 200
 
 
-def measure(effort: Effort) -> dict[str, Any]:
-    """Milliseconds, counts and rates by database; PostgreSQL only where there is a server."""
+def measure(_effort: Effort) -> dict[str, Any]:
+    """Milliseconds and counts by database; PostgreSQL only where there is a server."""
     results: dict[str, Any] = {}
-    num_jobs = NUM_EMPTY_JOBS // 20 if effort is QUICK else NUM_EMPTY_JOBS
     with database("sqlite") as url:
         results["claim, SQLite"] = _measured(url, "claims", NUM_WAITING, NUM_CLAIMS)
     with database("sqlite") as url:
         results["queue page, SQLite"] = _measured(url, "queue_page", NUM_WAITING, NUM_PAGES)
     with database("sqlite") as url:
         results["heartbeats"] = _measured(url, "heartbeats", NUM_SUPERVISORS, SUPERVISED_S)
-    with database("sqlite") as url:
-        results["empty jobs"] = _measured(url, "empty_jobs", num_jobs)
     if find_programs():
         with database("postgresql") as url:
             results["claim, PostgreSQL"] = _measured(url, "claims", NUM_WAITING, NUM_CLAIMS)
@@ -94,14 +90,6 @@ def table(results: dict[str, Any]) -> list[str]:
     beats = results["heartbeats"]
     told = f"{beats['num_locked']} times locked in {beats['num_writes']} writes"
     lines.append(_times(f"a write of one of {beats['num_supervisors']} supervisors, SQLite, ms", beats, told))
-    jobs = results["empty jobs"]
-    lines += [
-        "",
-        f"| {jobs['num_jobs']} of them through one worker | per s |",
-        "|---|---|",
-        f"| jobs that do nothing, each in processes of its own | {jobs['jobs_per_s']:.2f} |",
-        f"| plain Celery tasks that do nothing | {jobs['celery_tasks_per_s']:.0f} |",
-    ]
     return lines
 
 
