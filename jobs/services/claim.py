@@ -9,7 +9,8 @@ guarded update.
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, TypedDict
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -32,10 +33,18 @@ from jobs.selectors.turns import (
 )
 from jobs.timings import timings
 
+if TYPE_CHECKING:
+    from django_stubs_ext import WithAnnotations
+
 logger = logging.getLogger(__name__)
 
 _MOST_READ_AT_ONCE = 200
 _MOST_PASSED = 20  # jobs of several nodes that one claim tries in vain
+
+
+class _Clock(TypedDict):
+    now: datetime
+
 
 Share = tuple[Worker, list[Device]]  # what a job gets on one of its hosts
 
@@ -55,18 +64,22 @@ def claim_next(worker_id: int) -> Attempt | None:
             if shares is None:
                 room.settle(job)
                 passed.append(job.pk)
-            elif attempt := _take(job, shares):
+            elif attempt := _take(job, shares, hosts[0].now):
                 return attempt
     return None
 
 
-def _lock_hosts(worker_id: int) -> list[Worker]:
-    """This host first; where jobs of several nodes wait, then those that may take part in them."""
+def _lock_hosts(worker_id: int) -> "list[WithAnnotations[Worker, _Clock]]":
+    """This host first; where jobs of several nodes wait, then those that may take part in them.
+
+    With the database's time, by which the attempt's lease counts.
+    """
     wanted = Q(pk=worker_id)
     if Job.objects.filter(state=State.QUEUED, num_nodes__gt=1).exists():
         others = online_workers().filter(is_draining=False, queues__workers=worker_id)
         wanted |= Q(pk__in=others.values("pk"))
-    locked = list(Worker.objects.select_for_update(no_key=True).filter(wanted).order_by("pk"))
+    hosts = Worker.objects.select_for_update(no_key=True).annotate(now=Now())
+    locked = list(hosts.filter(wanted).order_by("pk"))
     return sorted(locked, key=lambda worker: worker.pk != worker_id)
 
 
@@ -173,7 +186,7 @@ def _read(jobs: QuerySet[Job]) -> Iterator[Job]:
         begin, size = begin + size, min(4 * size, _MOST_READ_AT_ONCE)
 
 
-def _take(job: Job, shares: list[Share]) -> Attempt | None:
+def _take(job: Job, shares: list[Share], now: datetime) -> Attempt | None:
     """Make the job the first host's, or None where it was cancelled or moved since it was read."""
     unchanged = Job.objects.filter(
         pk=job.pk, state=State.QUEUED, fence=job.fence, queue=job.queue_id, cancel_requested_at=None
@@ -182,14 +195,14 @@ def _take(job: Job, shares: list[Share]) -> Attempt | None:
     if unchanged.update(state=job.state, fence=job.fence) != 1:
         return None
     (worker, _own), *others = shares
-    lease_expires_at = Now() + timedelta(seconds=timings().lease_s)
+    lease_expires_at = now + timedelta(seconds=timings().lease_s)
     attempt = Attempt.objects.create(
         job=job,
-        number=job.attempts.count() + 1,
+        number=job.attempts.count() + 1 if job.last_attempt_id else 1,
         fence=job.fence,
         worker=worker,
-        claimed_at=Now(),
-        heartbeat_at=Now(),
+        claimed_at=now,
+        heartbeat_at=now,
         lease_expires_at=lease_expires_at,
     )
     for rank, (host, _devices) in enumerate(others, start=1):
@@ -202,5 +215,4 @@ def _take(job: Job, shares: list[Share]) -> Attempt | None:
     Job.objects.filter(pk=job.pk).update(last_attempt=attempt)
     places = [f"{host} on {', '.join(f'{each.kind}:{each.index}' for each in some)}" for host, some in shares]
     logger.info("claimed by %s", "; ".join(places), extra=fields_of(attempt))
-    attempt.refresh_from_db(fields=["claimed_at", "heartbeat_at", "lease_expires_at"])  # by the database's clock
     return attempt
