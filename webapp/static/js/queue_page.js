@@ -6,6 +6,7 @@ import "./selection.js";
 
 const KEY_WAIT_MS = 600; // several strokes of an arrow key are one move
 let dragged = null;
+let numSending = 0; // moves of which the server has not answered yet
 let isRefreshDue = false;
 let timer = 0;
 
@@ -35,15 +36,23 @@ async function send(row) {
   const before = row.previousElementSibling?.dataset.job ?? body.dataset.after;
   const data = new URLSearchParams({ act: "place", jobs: row.dataset.job, after: before, csrfmiddlewaretoken: token() });
   // The answer leads to a page that shows the message; the refresh below fetches it instead.
+  numSending += 1;
   await fetch(body.dataset.url, { method: "POST", body: data, redirect: "manual" }).catch(() => null);
-  finish();
-  window.htmx.trigger("#queue", "live-refresh");
+  numSending -= 1;
+  refresh();
 }
 
+// Now, or once the hand has let go.
+function refresh() {
+  isRefreshDue = isHeld();
+  if (!isRefreshDue) window.htmx.trigger("#queue", "live-refresh");
+}
+
+const isHeld = () => dragged !== null || numSending > 0;
+
 function finish() {
-  dragged?.classList.remove("is-dragged");
+  dragged.classList.remove("is-dragged");
   dragged = null;
-  isRefreshDue = false;
 }
 
 function isMoved(row) {
@@ -69,13 +78,13 @@ function follow(event) {
 function drop() {
   document.removeEventListener("pointermove", follow);
   if (!dragged) return;
-  if (isMoved(dragged)) {
-    announce(dragged);
-    send(dragged);
-  } else {
-    const wasDue = isRefreshDue;
-    finish();
-    if (wasDue) window.htmx.trigger("#queue", "live-refresh");
+  const row = dragged;
+  finish();
+  if (isMoved(row)) {
+    announce(row);
+    send(row);
+  } else if (isRefreshDue) {
+    refresh();
   }
 }
 
@@ -109,9 +118,16 @@ document.addEventListener("keydown", (event) => {
 document.addEventListener(
   "live-refresh",
   (event) => {
-    if (!dragged) return;
+    if (!isHeld()) return;
     event.stopPropagation();
     isRefreshDue = true;
   },
   true,
 );
+
+// What was asked for before the hand took hold, and comes now, shows an order that is no longer true.
+document.addEventListener("htmx:beforeSwap", (event) => {
+  if (event.detail.target.id !== "queue" || !isHeld()) return;
+  event.detail.shouldSwap = false;
+  isRefreshDue = true;
+});
