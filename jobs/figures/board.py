@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from django.utils.translation import gettext
 
 from jobs.contract.metrics import Better
-from jobs.figures.scatter import Point, pareto_front
+from jobs.figures.scatter import Point, front_line, pareto_front
 from jobs.figures.style import Figure, layout, on_screen, titled
 from jobs.selectors.columns import Column
 from jobs.selectors.leaderboard import BoardRow
@@ -36,7 +36,7 @@ def pareto_figure(rows: Sequence[BoardRow], labels: Mapping[int, str], budget_by
     if budget_bytes is not None:
         shape["shapes"] = [_budget_line(budget_bytes / (2**30 if unit == "GiB" else 2**20))]
     markers = [_marker(point, row) for point, row in zip(points, measured, strict=True)]
-    return {"data": [*_front(front), *markers], "layout": shape}
+    return {"data": [*front_line(front, Better.LOWER), *markers], "layout": shape}
 
 
 def _marker(point: Point, row: BoardRow) -> Figure:
@@ -52,23 +52,6 @@ def _marker(point: Point, row: BoardRow) -> Figure:
         "hovertemplate": "%{x:.5g} ms, %{y:.5g}",
         "meta": {"place": place, "part": "point"},
     }
-
-
-def _front(front: Sequence[Point]) -> list[Figure]:
-    if len(front) < 2:
-        return []
-    return [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "name": gettext("Pareto front"),
-            "x": [point.x for point in front],
-            "y": [point.y for point in front],
-            "line": {"shape": "hv", "width": 1.5, "dash": "dot"},
-            "hoverinfo": "skip",
-            "meta": {"part": "front"},
-        }
-    ]
 
 
 def _budget_line(height: float) -> Figure:

@@ -38,7 +38,7 @@ def scatter_figure(columns: Sequence[Column], across: CellRow, up: CellRow) -> F
         hovermode="closest",
         showlegend=False,
     )
-    return {"data": [*_front(front, across.metric.better), *(_marker(point) for point in points)], "layout": shape}
+    return {"data": [*front_line(front, across.metric.better), *(_marker(point) for point in points)], "layout": shape}
 
 
 def pareto_front(points: Sequence[Point], x_better: Better, y_better: Better) -> list[Point]:
@@ -80,7 +80,7 @@ def _marker(point: Point) -> Figure:
     }
 
 
-def _front(front: Sequence[Point], x_better: Better) -> list[Figure]:
+def front_line(front: Sequence[Point], x_better: Better) -> list[Figure]:
     """A staircase through the front: between two of its points, the better one in x holds until the other begins."""
     if len(front) < 2:
         return []
