@@ -74,6 +74,10 @@ class Agreement(models.TextChoices):
     AGREED = "agreed", _("verified")
     DIFFERED = "differed", _("not reproduced")
     MOVED = "moved", _("ran on other ground")  # another device or other versions, so that nothing can be said
+    STOPPED = "stopped", _("stopped")  # too few runs ended by themselves; queued again, they may still tell
+
+
+UNDECIDED = (Agreement.OPEN, Agreement.STOPPED)
 
 
 class Reproduction(models.Model):

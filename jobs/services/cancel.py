@@ -8,6 +8,7 @@ from jobs.contract.states import LIVE_STATES, Outcome, State
 from jobs.models import AuditAction, Job, User
 from jobs.services.audit import clean_reason, note
 from jobs.services.errors import NotPossible
+from jobs.services.reproductions import judge_reproductions
 
 
 def request_cancel(job: Job, by: User, reason: str = "") -> Job:
@@ -23,6 +24,8 @@ def request_cancel(job: Job, by: User, reason: str = "") -> Job:
         live = Job.objects.filter(pk=job.pk, state__in=LIVE_STATES, cancel_requested_at=None)
         if ended or live.update(**request):
             note(by, AuditAction.CANCEL, job=job, reason=reason, while_queued=bool(ended))
+        if ended:
+            judge_reproductions(job.pk)
     job.refresh_from_db()
     if job.has_ended and not ended:
         raise NotPossible(gettext("Job %(job)s has already ended.") % {"job": job.pk})

@@ -99,6 +99,7 @@ def lose_attempt(
             return None
         outcome = Outcome.CANCELLED if state is State.CANCELLED else Outcome.LOST
         _close(attempt, outcome, None, ErrorInfo(type="Lost", message=reason))
+        _note_on_boards(attempt, [])
         if release_devices:
             _free_all(attempt, left_behind)
         wake_on_commit(job.queue.name)

@@ -11,7 +11,7 @@ from jobs.contract.spec import TrainSpec
 from jobs.contract.states import Outcome
 from jobs.equal_loss import LossVerdict, compare_losses
 from jobs.models import BoardEntry, Job, Reproduction, User, Workload
-from jobs.models.board import Agreement
+from jobs.models.board import UNDECIDED, Agreement
 from jobs.ranking import Repeats, paired_values, ratio_to
 from jobs.selectors.jobs import asked_spec, visible_jobs
 from jobs.services.errors import NotPossible
@@ -19,6 +19,7 @@ from jobs.services.submit import submit_job
 
 MOST_SEEDS = 5
 _LEAST_SEEDS = 2  # one pair has no interval
+_SAYS_NOTHING = (Outcome.CANCELLED, Outcome.LOST)  # it was ended from outside
 
 
 def reproduce(entry: BoardEntry, by: User) -> Reproduction:
@@ -30,7 +31,7 @@ def reproduce(entry: BoardEntry, by: User) -> Reproduction:
     originals = newest_by_seed([BoardRun.from_json(stored) for stored in entry.runs])[-MOST_SEEDS:]
     if len(originals) < _LEAST_SEEDS:
         raise NotPossible(gettext("One seed cannot be verified: add repeats first."))
-    if entry.reproductions.filter(agreement=Agreement.OPEN, jobs__outcome=None).exists():
+    if entry.reproductions.filter(agreement__in=UNDECIDED, jobs__outcome=None).exists():
         raise NotPossible(gettext("This configuration is being reproduced already."))
     sources = _sources(by, [run.job for run in originals])
     with transaction.atomic():
@@ -88,8 +89,11 @@ def _again(source: Job, by: User, seed: int) -> Job:
 
 
 def judge_reproductions(job_id: int) -> None:
-    """Say of each reproduction that the job was the last run of whether it agrees. In the transaction of its end."""
-    open_ones = Reproduction.objects.filter(jobs=job_id, agreement=Agreement.OPEN).values_list("pk", flat=True)
+    """Say of each reproduction that the job was the last run of whether it agrees.
+
+    Call it in the transaction of the job's end, whatever ended it.
+    """
+    open_ones = Reproduction.objects.filter(jobs=job_id, agreement__in=UNDECIDED).values_list("pk", flat=True)
     for pk in list(open_ones):
         # Locked, so that of two runs that end at the same moment one sees the other's end.
         reproduction = Reproduction.objects.select_for_update().get(pk=pk)
@@ -105,11 +109,14 @@ def _judged(reproduction: Reproduction, jobs: Sequence[Job]) -> tuple[Agreement,
     if any(one.environment_key and one.environment_key != board.environment_key for one in attempts):
         return Agreement.MOVED, {}
     originals = [BoardRun.from_json(stored) for stored in reproduction.originals]
-    ended_well = [job for job in jobs if job.outcome == Outcome.SUCCEEDED]
+    telling = [job for job in jobs if job.outcome not in _SAYS_NOTHING]
+    ended_well = [job for job in telling if job.outcome == Outcome.SUCCEEDED]
     times = ratio_to(_figures(ended_well, "steady_step_time_ms"), _original(originals, "steady_step_time_ms"))
     finding = {"n": times.n, "ratio": times.ratio, "low": times.low, "high": times.high} if times else {}
+    if times is None and len(ended_well) == len(telling) < len(jobs):
+        return Agreement.STOPPED, {}
     agrees = (
-        len(ended_well) == len(jobs)
+        len(ended_well) == len(telling)
         and times is not None
         and times.contains_one
         and _is_loss_alike(board.workload_key, ended_well, originals)

@@ -2,12 +2,14 @@
 
 import pytest
 
-from jobs.contract.states import Outcome
+from jobs.contract.states import Outcome, State
 from jobs.models import BoardEntry, Job, Reproduction, User
 from jobs.models.board import Agreement
+from jobs.services.cancel import request_cancel
 from jobs.services.errors import NotPossible
-from jobs.services.finish import finish_attempt
+from jobs.services.finish import finish_attempt, lose_attempt
 from jobs.services.reproductions import add_repeats, missing_seeds, reproduce
+from jobs.services.requeue import requeue_job
 from tests.jobs.factories import make_ended_job, make_spec, make_summary, make_worker, start
 
 pytestmark = pytest.mark.django_db
@@ -61,6 +63,32 @@ def test_a_run_that_fails_reproduces_nothing(alice: User, entry: BoardEntry) -> 
     end(second, Outcome.FAILED)
     reproduction.refresh_from_db()
     assert reproduction.agreement == Agreement.DIFFERED
+
+
+def test_a_last_run_that_is_cancelled_while_queued_closes_it(alice: User, entry: BoardEntry) -> None:
+    reproduction = reproduce(entry, alice)
+    first, second = reproduction.jobs.order_by("pk")
+    end(first, steady_step_time_ms=10.1)
+    request_cancel(second, alice)
+    reproduction.refresh_from_db()
+    assert reproduction.agreement == Agreement.STOPPED
+    requeue_job(second, alice)
+    end(Job.objects.get(pk=second.pk), steady_step_time_ms=10.2)
+    reproduction.refresh_from_db()
+    assert reproduction.agreement == Agreement.AGREED, "queued again it still tells"
+
+
+def test_a_last_run_that_is_lost_leaves_the_judgement_to_the_others(alice: User, entry: BoardEntry) -> None:
+    make_ended_job(alice, spec=make_spec(seed=6), summary={"steady_step_time_ms": 10.1, "final_eval_loss": 2.6})
+    entry.refresh_from_db()
+    reproduction = reproduce(entry, alice)
+    *others, last = reproduction.jobs.order_by("pk")
+    for job in others:
+        end(job, steady_step_time_ms=20.0 + 0.01 * job.spec["seed"])
+    Job.objects.filter(pk=last.pk).update(max_attempts=1)
+    assert lose_attempt(start(last), "gone", release_devices=True) is State.LOST
+    reproduction.refresh_from_db()
+    assert (reproduction.agreement, reproduction.finding["n"]) == (Agreement.DIFFERED, 2)
 
 
 def test_runs_on_other_ground_say_nothing(alice: User, entry: BoardEntry) -> None:
