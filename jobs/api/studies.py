@@ -12,6 +12,7 @@ from jobs.api.auth import asker
 from jobs.api.choices import choose_queue, choose_team
 from jobs.api.errors import ErrorsOut
 from jobs.api.jobs import SubmitQuery, read_tags
+from jobs.api.serializers import FindingOut
 from jobs.contract.plan import Extension, StudyPlan
 from jobs.equal_loss import LossComparison
 from jobs.models import Study
@@ -109,6 +110,7 @@ class StudyOut(Schema):
     id: int
     name: str
     plan: StudyPlan
+    unread: list[FindingOut]  # what an earlier version stored and this one cannot read; the plan is without it
     left_out: list[dict[str, Any]]
     num_runs: int
     num_done: int
@@ -126,6 +128,7 @@ class StudyOut(Schema):
             id=view.study.pk,
             name=view.study.name,
             plan=view.plan,
+            unread=[FindingOut.of(finding) for finding in view.unread],
             left_out=view.study.left_out,
             num_runs=view.num_runs,
             num_done=view.num_done,

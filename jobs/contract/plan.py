@@ -4,15 +4,16 @@ A plan expands to configurations; the first is the base itself, the baseline tha
 `r` of every configuration has the seed `base.seed + r`, which pairs the repeats of two configurations.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import product
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from jobs.contract.errors import InvalidSpec
+from jobs.contract.findings import findings_from_validation
 from jobs.contract.messages import gettext_noop as _
 from jobs.contract.rules.table import refuse
 from jobs.contract.spec import TrainSpec, parse_spec
@@ -73,6 +74,14 @@ class Configuration:
     place: int  # 0 is the baseline
     changes: dict[str, Any]
     spec: TrainSpec
+
+
+def parse_plan(data: Mapping[str, Any]) -> StudyPlan:
+    """The plan in a mapping; raises `InvalidSpec`. What it says of options is read only where it is expanded."""
+    try:
+        return StudyPlan.model_validate(data)
+    except ValidationError as error:
+        raise InvalidSpec(findings_from_validation(error)) from error
 
 
 def expand(plan: StudyPlan) -> list[Configuration]:

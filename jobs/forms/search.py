@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from jobs.contract.plan import MOST_REPEATS
 from jobs.contract.search_space import AXIS_TITLES
-from jobs.contract.spec import TrainSpec
+from jobs.messages import option_title
 
 _GIB = 2**30
 
@@ -70,4 +70,4 @@ def _in_words(changes: dict[str, Any]) -> str:
     shown = {name: gettext("yes") if value is True else str(value) for name, value in changes.items()}
     if len(shown) == 1:
         return next(iter(shown.values()))
-    return ", ".join(f"{gettext(TrainSpec.model_fields[name].title or name)} {value}" for name, value in shown.items())
+    return ", ".join(f"{option_title(name)} {value}" for name, value in shown.items())

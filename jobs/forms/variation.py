@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from jobs.contract.errors import InvalidSpec
 from jobs.contract.findings import Finding
 from jobs.contract.options import metadata
-from jobs.contract.plan import MOST_REPEATS, Arrangement, Axis, Extension, StudyPlan, expand, extend
+from jobs.contract.plan import MOST_REPEATS, Arrangement, Axis, Configuration, Extension, StudyPlan, expand, extend
 from jobs.contract.spec import TrainSpec
 from jobs.forms.annotations import choices_of, plain_type
 from jobs.forms.spec_form import GROUP_TITLES
@@ -125,14 +125,24 @@ class ExtensionForm(VariationForm):
 
 
 def initial_variation(plan: StudyPlan) -> dict[str, Any]:
-    """The form's values that ask for the same plan; more axes than it has rows become lines."""
+    """The form's values that ask for the same plan; more axes than it has rows become lines.
+
+    A plan that makes nothing to compare, because what it varied exists no more, gives none.
+    """
     initial: dict[str, Any] = {"num_repeats": plan.num_repeats, "arrangement": plan.arrangement.value}
     initial["until_sure"] = plan.until_sure
     if len(plan.axes) > NUM_AXES or plan.arrangement is Arrangement.LIST:
-        return initial | {"configurations": "\n".join(_line(one.changes) for one in expand(plan)[1:])}
+        return initial | {"configurations": "\n".join(_line(one.changes) for one in _others(plan))}
     for number, axis in enumerate(plan.axes, start=1):
         initial |= {f"axis_{number}": axis.field, f"values_{number}": ", ".join(map(_text, axis.values))}
     return initial | {"configurations": "\n".join(map(_line, plan.configurations))}
+
+
+def _others(plan: StudyPlan) -> list[Configuration]:
+    try:
+        return expand(plan)[1:]
+    except InvalidSpec:
+        return []
 
 
 def _line(changes: dict[str, Any]) -> str:

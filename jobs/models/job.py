@@ -8,8 +8,9 @@ from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Coalesce
 from django.utils.translation import gettext_lazy as _
 
-from jobs.contract.spec import TrainSpec
+from jobs.contract.spec import TrainSpec, parse_spec
 from jobs.contract.states import ENDED_STATES, LIVE_STATES, Outcome, State
+from jobs.contract.stored import StoredSpec, read_stored_spec
 from jobs.models.figures import RANKED_METRICS, Figures
 
 # Labels stand here, not in the contract: they are the web's words for its states.
@@ -177,8 +178,13 @@ class Job(Figures):
 
     @property
     def train_spec(self) -> TrainSpec:
-        """The stored spec as the contract's type."""
-        return TrainSpec.model_validate(self.spec)
+        """The stored spec as the contract's type; raises `InvalidSpec` where this version cannot read it."""
+        return parse_spec(self.spec)
+
+    @property
+    def stored_spec(self) -> StoredSpec:
+        """The spec as far as this version can read it."""
+        return read_stored_spec(self.spec)
 
     @property
     def is_live(self) -> bool:

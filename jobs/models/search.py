@@ -4,7 +4,8 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from jobs.contract.spec import TrainSpec
+from jobs.contract.spec import TrainSpec, parse_spec
+from jobs.contract.stored import StoredSpec, read_stored_spec
 from jobs.search_points import Space
 
 
@@ -63,8 +64,13 @@ class Search(models.Model):
 
     @property
     def base_spec(self) -> TrainSpec:
-        """The stored base as the contract's type."""
-        return TrainSpec.model_validate(self.base)
+        """The stored base as the contract's type; raises `InvalidSpec` where this version cannot read it."""
+        return parse_spec(self.base)
+
+    @property
+    def stored_base(self) -> StoredSpec:
+        """The base as far as this version can read it."""
+        return read_stored_spec(self.base)
 
     @property
     def space(self) -> Space:

@@ -4,7 +4,7 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from jobs.contract.plan import StudyPlan
+from jobs.contract.plan import StudyPlan, parse_plan
 
 
 class Study(models.Model):
@@ -49,8 +49,8 @@ class Study(models.Model):
 
     @property
     def study_plan(self) -> StudyPlan:
-        """The stored plan as the contract's type."""
-        return StudyPlan.model_validate(self.plan)
+        """The stored plan as the contract's type; raises `InvalidSpec` where this version cannot read it."""
+        return parse_plan(self.plan)
 
 
 class Workload(models.Model):

@@ -34,4 +34,5 @@ def open_runs(board: Board) -> list[Job]:
     found = Job.objects.filter(
         team=board.team_id, state__in=OPEN_STATES, model=board.model, dataset=board.dataset
     ).only("pk", "spec", "state")
-    return [job for job in found[:_MOST_OPEN] if asks_for_work(job.train_spec, board.workload)]
+    asked = ((job, job.stored_spec) for job in found[:_MOST_OPEN])
+    return [job for job, stored in asked if not stored.unread and asks_for_work(stored.spec, board.workload)]

@@ -8,6 +8,7 @@ from functools import cache
 
 from jobs.claim_verdict import ClaimVerdict, Measured, judge_promise, verdict_of
 from jobs.contract.claims import CLAIMS, Claim, Preset, Promise, Quantity
+from jobs.contract.findings import Finding
 from jobs.contract.plan import StudyPlan, expand
 from jobs.contract.rules import check, refusals
 from jobs.contract.spec import TrainSpec
@@ -40,6 +41,7 @@ class Evidence:
     device_name: str
     promises: tuple[tuple[Promise, Measured | None], ...]
     verdict: ClaimVerdict
+    unread: list[Finding]  # of its study, see there
 
     @property
     def weight(self) -> tuple[int, int]:
@@ -144,7 +146,8 @@ def _evidence(claim: Claim, view: StudyView) -> Evidence | None:
     if row is None or row.step_time_ms is None or not names:
         return None
     promises = tuple((promise, judge_promise(promise, _interval(row, promise))) for promise in claim.promises)
-    return Evidence(view.study, names[-1], promises, verdict_of([measured for _promise, measured in promises]))
+    verdict = verdict_of([measured for _promise, measured in promises])
+    return Evidence(view.study, names[-1], promises, verdict, view.unread)
 
 
 def _interval(row: StudyRow, promise: Promise) -> RatioInterval | None:

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from jobs.contract.options import Role
 from jobs.contract.spec import TrainSpec, fields_with_role
+from jobs.messages import option_title
 from jobs.models import Job
 from jobs.models.job import STATE_LABELS
 from jobs.selectors.values import in_words, known_spec
@@ -105,7 +106,7 @@ def _value(name: str, value: Any) -> str:
     """A value that says what it is of; a word such as `bf16-mixed` says that itself."""
     if isinstance(value, str):
         return value
-    return f"{gettext(TrainSpec.model_fields[name].title or name)} {in_words(value)}"
+    return f"{option_title(name)} {in_words(value)}"
 
 
 def _name(job: Job) -> str:

@@ -7,7 +7,8 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from jobs.contract.keys import workload
-from jobs.contract.spec import TrainSpec
+from jobs.contract.stored import read_stored_spec
+from jobs.messages import option_title
 from jobs.models import Attempt, Job
 from jobs.selectors.values import in_words
 
@@ -74,8 +75,7 @@ def _of_work(attempts: Iterable[Attempt]) -> list[Separation]:
 
 
 def _work(attempt: Attempt) -> dict[str, Any]:
-    stored = {name: value for name, value in (attempt.resolved_spec or {}).items() if name in TrainSpec.model_fields}
-    return workload(TrainSpec.model_validate(stored), attempt.dataset_revision)
+    return workload(read_stored_spec(attempt.resolved_spec or {}).spec, attempt.dataset_revision)
 
 
 def _of_ground(attempts: Sequence[Attempt]) -> list[Separation]:
@@ -107,4 +107,4 @@ def _label(name: str) -> str:
         "global_batch_size": _("Global batch"),
         "dataset_revision": _("Data revision"),
     }
-    return own.get(name) or _(TrainSpec.model_fields[name].title or name)
+    return own.get(name) or option_title(name)

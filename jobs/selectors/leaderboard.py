@@ -19,10 +19,11 @@ from jobs.board_runs import BoardRun
 from jobs.contract.keys import configuration
 from jobs.contract.metrics import Better
 from jobs.contract.options import Role
-from jobs.contract.spec import TrainSpec, fields_with_role
+from jobs.contract.spec import fields_with_role
 from jobs.contract.states import Outcome
 from jobs.equal_loss import LossComparison, LossVerdict, compare_losses
 from jobs.loss_course import time_to
+from jobs.messages import option_title
 from jobs.models import Board, BoardEntry, User, Workload
 from jobs.ranking import Repeats, middle_of, paired_values, ratio_to, share_places
 from jobs.selectors.board_filter import BoardFilter
@@ -396,7 +397,7 @@ def _order(row: BoardRow, metric: BoardMetric) -> tuple[bool, float, int]:
 
 def _columns(rows: Sequence[BoardRow]) -> list[Column]:
     return [
-        Column(name, gettext(TrainSpec.model_fields[name].title or name))
+        Column(name, option_title(name))
         for name in fields_with_role(Role.CONFIGURATION)
         if len({json.dumps(row.configuration[name]) for row in rows}) > 1
     ]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from jobs.contract.proposals import with_smaller_micro_batch
 from jobs.contract.spec import TrainSpec
 from jobs.contract.states import Outcome
+from jobs.contract.stored import read_stored_spec
 from jobs.models import Job
 from jobs.selectors.jobs import asked_spec
 
@@ -26,7 +27,8 @@ def proposal_for(job: Job) -> Proposal | None:
     """
     if job.outcome != Outcome.OUT_OF_MEMORY or _phase(job) == _IMPORTING:
         return None
-    spec = with_smaller_micro_batch(TrainSpec.model_validate(asked_spec(job)))
+    asked = read_stored_spec(asked_spec(job))
+    spec = None if asked.unread else with_smaller_micro_batch(asked.spec)
     return Proposal(spec, Job.objects.filter(smaller_of=job.pk).first()) if spec else None
 
 

@@ -121,7 +121,7 @@ def trials_of(search: Search) -> list[Trial]:
 
 def costs_of(search: Search) -> Costs:
     """What runs cost, as far as those that have ended tell: no less than by their steps alone, for runs must start."""
-    base = search.base_spec
+    base = search.stored_base.spec
     short = search.short_steps / (base.num_steps or search.short_steps)
     walls = [
         _walls(search, job.last_attempt) for group in runs_of(search).values() for job in group if job.last_attempt
@@ -188,7 +188,7 @@ def _spent(search: Search, screening: Sequence[Job], finals: StudyView | None) -
     walls = [_walls(search, job.last_attempt) for job in screening if job.last_attempt]
     full = [full for wall in walls if wall for _short, full in [wall]]
     num = search.space.num_points - len(search.left_out)
-    devices = search.base_spec.num_devices * search.base_spec.num_nodes
+    devices = search.stored_base.spec.num_devices * search.stored_base.spec.num_nodes
     return Spent(used, fmean(full) * devices * num * search.num_repeats if full else None)
 
 
@@ -205,5 +205,5 @@ def _walls(search: Search, run: Attempt | None) -> tuple[float, float] | None:
     if run is None or run.ended_at is None or run.outcome != Outcome.SUCCEEDED or not run.steady_step_time_ms:
         return None
     wall = (run.ended_at - run.claimed_at).total_seconds()
-    more = (search.base_spec.num_steps or search.short_steps) - search.short_steps
+    more = (search.stored_base.spec.num_steps or search.short_steps) - search.short_steps
     return wall, wall + more * run.steady_step_time_ms / 1000

@@ -14,12 +14,12 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.utils import timezone
-from pydantic import ValidationError
 
 from jobs.contract.catalog import Catalog
+from jobs.contract.errors import InvalidSpec
 from jobs.contract.facts import HostFacts
 from jobs.contract.rules import check, refusals
-from jobs.contract.spec import DeviceKind, TrainSpec
+from jobs.contract.spec import DeviceKind, TrainSpec, parse_spec
 from jobs.contract.states import LIVE_STATES, State
 from jobs.models import Attempt, AttemptNode, Device, Job, Queue, Worker
 from jobs.selectors.durations import Durations, Spec, measured_durations, remaining_s
@@ -61,8 +61,8 @@ class _Host:
     def accepts(self, spec: Spec) -> bool:
         """Whether the rules let a job run here; a spec that this version cannot read runs nowhere."""
         try:
-            return not refusals(check(TrainSpec.model_validate(spec), self.facts, self.catalog))
-        except ValidationError:
+            return not refusals(check(parse_spec(spec), self.facts, self.catalog))
+        except InvalidSpec:
             return False
 
     def demand(self, asker: _Asker) -> tuple[str, int]:

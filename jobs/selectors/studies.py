@@ -2,16 +2,19 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 
+from jobs.contract.errors import InvalidSpec
 from jobs.contract.findings import Finding
 from jobs.contract.plan import Configuration, StudyPlan, expand
 from jobs.contract.rules import refusals
 from jobs.contract.states import OPEN_STATES, Outcome
+from jobs.contract.stored import read_stored_plan, read_stored_spec
 from jobs.equal_loss import LossComparison, compare_losses
 from jobs.models import Attempt, Board, Job, Queue, Study, User, Workload
 from jobs.selectors.hosts import abilities, mildest_findings, online_workers
@@ -78,6 +81,7 @@ class StudyView:
     num_done: int
     margin: float | None
     num_environments: int  # more than one: runs on different ground, which must not be compared
+    unread: list[Finding]  # what an earlier version stored and this one cannot read; the plan is without it
 
     @property
     def is_over(self) -> bool:
@@ -113,24 +117,47 @@ def view_study(study: Study) -> StudyView:
     runs = {place: counted_runs(group) for place, group in by_place.items()}
     baseline = runs.get(0, {})
     margin = _margin(baseline)
-    rows = [
-        _row(one, by_place[one.place], runs.get(one.place, {}), baseline, margin) for one in configurations_of(study)
-    ]
+    plan, configurations, unread = _asked(study, by_place)
+    rows = [_row(one, by_place[one.place], runs.get(one.place, {}), baseline, margin) for one in configurations]
     return StudyView(
         study=study,
-        plan=study.study_plan,
+        plan=plan,
         rows=sorted(rows, key=_rank),
         num_runs=len(jobs),
         num_done=sum(job.has_ended for job in jobs),
         margin=margin,
         num_environments=len({run.environment_key for group in runs.values() for run in group.values()}),
+        unread=unread,
     )
 
 
 def configurations_of(study: Study) -> list[Configuration]:
-    """Those that run: what the plan makes without what the rules refused."""
+    """Those that run: what the plan makes without what the rules refused.
+
+    Raises `InvalidSpec` where this version cannot read the plan.
+    """
     left_out = {entry["place"] for entry in study.left_out}
     return [one for one in expand(study.study_plan) if one.place not in left_out]
+
+
+def _asked(study: Study, by_place: Mapping[int, Sequence[Job]]) -> tuple[StudyPlan, list[Configuration], list[Finding]]:
+    """The plan and its configurations; where this version cannot read all of it, those that ran and what is unread."""
+    try:
+        return study.study_plan, configurations_of(study), []
+    except InvalidSpec as error:
+        stored = read_stored_plan(study.plan)
+        return stored.plan, _that_ran(study.plan, by_place), stored.unread or error.findings
+
+
+def _that_ran(plan: Mapping[str, Any], by_place: Mapping[int, Sequence[Job]]) -> list[Configuration]:
+    """A study's configurations as their runs tell them; their changes name options that exist no more, too."""
+    specs = {place: by_place[place][0].spec for place in sorted(by_place)}
+    base = specs.get(0) or plan.get("base") or {}
+    changes = {
+        place: {name: value for name, value in spec.items() if name != "seed" and value != base.get(name)}
+        for place, spec in specs.items()
+    }
+    return [Configuration(place, changes[place], read_stored_spec(spec).spec) for place, spec in specs.items()]
 
 
 def board_of(view: StudyView) -> Board | None:

@@ -4,8 +4,8 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from jobs.contract.spec import TrainSpec
 from jobs.equal_loss import LossVerdict
+from jobs.messages import option_title
 from jobs.selectors.studies import StudyRow, StudyView
 from jobs.statistics import RatioInterval, Verdict
 
@@ -44,7 +44,7 @@ _NEED_NO_NAME = ("precision", "optimizer", "model", "dataset", "parallelism")
 def _change_in_short(name: str, value: Any) -> str:
     if name in _NEED_NO_NAME:
         return str(value)
-    title = _(TrainSpec.model_fields[name].title or name)
+    title = option_title(name)
     title = title[:1].lower() + title[1:] if title[1:2].islower() else title
     if isinstance(value, bool):
         return title if value else _("without %(option)s") % {"option": title}

@@ -109,6 +109,7 @@ def held_before(job: Job, queues: Iterable[Queue]) -> set[tuple[int, str]]:
     return {
         (worker.pk, resolve_device_kind(each.train_spec, worker.host_facts))
         for each in holders
+        if not each.stored_spec.unread  # no host takes it
         for worker in best_hosts(each)
     }
 

@@ -12,7 +12,7 @@ from jobs.contract.findings import Finding
 from jobs.contract.rules import check, refusals, resolve_device_kind
 from jobs.contract.spec import DeviceKind
 from jobs.contract.states import State
-from jobs.messages import translate
+from jobs.messages import translate, translate_with_field
 from jobs.models import Device, Job, Queue, Study, Worker
 from jobs.selectors.durations import measured_durations, remaining_s
 from jobs.selectors.fleet import with_devices
@@ -35,6 +35,10 @@ def waiting_for(job: Job) -> str:
     if all(worker.is_draining for worker in workers):
         return gettext("Every worker of the queue “%(queue)s” is draining and takes no new jobs.") % {
             "queue": job.queue.name
+        }
+    if unread := job.stored_spec.unread:
+        return gettext("No worker can read what it asks for (%(why)s). Submit it anew.") % {
+            "why": " ".join(map(translate_with_field, unread))
         }
     return _limit(job) or _obstacle(job, [worker for worker in workers if not worker.is_draining])
 

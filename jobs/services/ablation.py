@@ -10,7 +10,7 @@ from jobs.contract.spec import TrainSpec, parse_spec
 from jobs.contract.states import OPEN_STATES
 from jobs.models import Job, Queue, Study, User
 from jobs.selectors.hosts import findings_for
-from jobs.selectors.jobs import asked_spec
+from jobs.services.clone import spec_to_repeat
 from jobs.services.errors import NotPossible
 from jobs.services.studies import create_study
 
@@ -24,7 +24,7 @@ def ablate_job(job: Job, by: User) -> Study:
     queue, `SpecRefused` where its baseline cannot.
     """
     preset = f"ablation/{job.pk}"
-    spec = TrainSpec.model_validate(asked_spec(job))
+    spec = spec_to_repeat(job)
     with transaction.atomic():
         Job.objects.select_for_update().get(pk=job.pk)  # two clicks come one after the other
         running = Study.objects.filter(team=job.team, preset=preset, jobs__state__in=OPEN_STATES).first()

@@ -10,8 +10,8 @@ from django.db.models import F, QuerySet
 
 from jobs.board_runs import MOST_RUNS, BoardRun, run_of
 from jobs.contract.keys import configuration, configuration_key, workload
-from jobs.contract.spec import TrainSpec
 from jobs.contract.states import Outcome
+from jobs.contract.stored import read_stored_spec
 from jobs.loss_course import Course, course_of, target_of, thinned
 from jobs.models import Attempt, Board, BoardEntry, Workload
 from jobs.selectors.curves import read_own_curve
@@ -61,8 +61,7 @@ def _board_of(attempt: Attempt, ended_at: datetime) -> Board:
     }
     if board := Board.objects.filter(**keys).first():
         return board
-    known = {name: value for name, value in (attempt.resolved_spec or {}).items() if name in TrainSpec.model_fields}
-    work = workload(TrainSpec.model_validate(known), attempt.dataset_revision)
+    work = workload(read_stored_spec(attempt.resolved_spec or {}).spec, attempt.dataset_revision)
     made = Board(
         **keys,
         workload=work,

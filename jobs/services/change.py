@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from jobs.contract.rules import refusals
 from jobs.contract.spec import TrainSpec
 from jobs.contract.states import State
-from jobs.messages import translate
+from jobs.messages import translate, translate_with_field
 from jobs.models import AuditAction, Job, Queue, User
 from jobs.selectors.hosts import findings_for
 from jobs.services.audit import note
@@ -49,6 +49,7 @@ def move_job(job: Job, by: User, queue: Queue, reason: str = "") -> None:
         raise NotPossible(
             gettext("Job %(job)s waits in the queue “%(queue)s” already.") % {"job": job.pk, "queue": queue.name}
         )
+    _require_readable(job)
     if refused := refusals(findings_for(job.train_spec, queue)):
         raise NotPossible(
             gettext("No worker of the queue “%(queue)s” can run job %(job)s: %(why)s")
@@ -62,6 +63,7 @@ def move_job(job: Job, by: User, queue: Queue, reason: str = "") -> None:
 
 def change_time_limit(job: Job, by: User, time_limit_s: float | None, reason: str = "") -> None:
     """Give the job more or less time; None takes the limit away."""
+    _require_readable(job)
     before = job.spec.get("time_limit_s")
     try:
         spec = TrainSpec.model_validate(job.spec | {"time_limit_s": time_limit_s})
@@ -72,6 +74,15 @@ def change_time_limit(job: Job, by: User, time_limit_s: float | None, reason: st
     with transaction.atomic():
         update_waiting(job, spec=spec.model_dump(mode="json"))
         note(by, AuditAction.TIME_LIMIT, job=job, reason=reason, before=before, after=spec.time_limit_s)
+
+
+def _require_readable(job: Job) -> None:
+    """Raises `NotPossible` where an earlier version stored what no worker of this one can read."""
+    if unread := job.stored_spec.unread:
+        raise NotPossible(
+            gettext("No worker can read what job %(job)s asks for (%(why)s). Submit it anew.")
+            % {"job": job.pk, "why": " ".join(map(translate_with_field, unread))}
+        )
 
 
 def update_waiting(job: Job, **values: Any) -> None:

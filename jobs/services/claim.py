@@ -16,8 +16,8 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
-from pydantic import ValidationError
 
+from jobs.contract.errors import InvalidSpec
 from jobs.contract.rules import check, refusals, resolve_device_kind
 from jobs.contract.states import State
 from jobs.logs import fields_of
@@ -149,7 +149,7 @@ class _Room:
         """Whether the rules let the job run here."""
         try:
             return not refusals(check(job.train_spec, self.facts, self.catalog))
-        except ValidationError:
+        except InvalidSpec:
             logger.warning("job %s is left waiting: its spec is not valid in this version", job.pk)
             return False
 

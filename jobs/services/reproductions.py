@@ -7,13 +7,13 @@ from django.db import transaction
 from django.utils.translation import gettext
 
 from jobs.board_runs import BoardRun
-from jobs.contract.spec import TrainSpec
 from jobs.contract.states import Outcome
 from jobs.equal_loss import LossVerdict, compare_losses
 from jobs.models import BoardEntry, Job, Reproduction, User, Workload
 from jobs.models.board import UNDECIDED, Agreement
 from jobs.ranking import Repeats, paired_values, ratio_to
-from jobs.selectors.jobs import asked_spec, visible_jobs
+from jobs.selectors.jobs import visible_jobs
+from jobs.services.clone import spec_to_repeat
 from jobs.services.errors import NotPossible
 from jobs.services.submit import submit_job
 
@@ -84,7 +84,7 @@ def _sources(by: User, job_ids: Sequence[int]) -> dict[int, Job]:
 
 
 def _again(source: Job, by: User, seed: int) -> Job:
-    spec = TrainSpec.model_validate(asked_spec(source) | {"seed": seed})
+    spec = spec_to_repeat(source).model_copy(update={"seed": seed})
     return submit_job(owner=by, team=source.team, queue=source.queue, spec=spec, name=source.name)
 
 

@@ -3,7 +3,6 @@
 import logging
 
 from django.db import transaction
-from pydantic import ValidationError
 
 from jobs.contract.errors import InvalidSpec
 from jobs.contract.plan import MOST_REPEATS, Configuration
@@ -19,7 +18,7 @@ logger = logging.getLogger(__name__)
 _ROUND = 2  # repeats that are added at once: A B, then B A
 
 # The workers, or the options that there are, have changed since it began. The worker that asks must outlive that.
-_GIVES_UP = (SpecRefused, InvalidSpec, ValidationError)
+_GIVES_UP = (SpecRefused, InvalidSpec)
 
 
 def add_repeats() -> int:
@@ -37,7 +36,10 @@ def _add_round(pk: int) -> int:
             study = Study.objects.select_for_update(of=("self",), no_key=True).get(pk=pk)
             if not study.adds_repeats or Job.objects.filter(study=study, state__in=OPEN_STATES).exists():
                 return 0
-            runs, tags = next_runs(view_study(study)), tags_of(study)
+            view = view_study(study)
+            if view.unread:
+                raise InvalidSpec(view.unread)
+            runs, tags = next_runs(view), tags_of(study)
             for configuration, repeat in runs:
                 submit_repeat(study, configuration, repeat, tags)
             if not runs:

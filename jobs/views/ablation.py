@@ -10,14 +10,13 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_POST
 
 from jobs.ablation import Bar
-from jobs.contract.spec import TrainSpec
 from jobs.messages import translate
 from jobs.selectors.ablation import Ablation, Waterfall
 from jobs.selectors.ablation_words import factor_words, loss_words, together_words
 from jobs.services.ablation import ablate_job
 from jobs.services.errors import NotPossible, SpecRefused
 from jobs.views.access import person, visible_job
-from jobs.views.rows import Chip
+from jobs.views.rows import Chip, change_chips
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ def _steps(waterfall: Waterfall, ablation: Ablation) -> list[ShownStep]:
     options = [
         ShownStep(
             kind=_direction(one.bar),
-            chips=_chips(one.changes),
+            chips=change_chips(one.changes),
             alone=factor_words(one.alone),
             on_top=factor_words(one.on_top),
             interacts=one.interacts,
@@ -127,7 +126,3 @@ def _placed(bars: Sequence[Bar]) -> list[ShownBar | None]:
 
 def _direction(bar: Bar | None) -> str:
     return "more" if bar and bar.end > bar.start else "less"
-
-
-def _chips(changes: dict[str, object]) -> list[Chip]:
-    return [Chip(name, gettext(TrainSpec.model_fields[name].title or name), value) for name, value in changes.items()]

@@ -9,7 +9,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
 from jobs.contract.claims import Claim, Preset, claim_named
-from jobs.messages import translate
+from jobs.messages import translate, translate_with_field
 from jobs.models import Study
 from jobs.selectors.claim_words import measured_words, preset_words, promise_words, standing_words, verdict_words
 from jobs.selectors.claims import ClaimRow, PresetState, Standing, claim_board
@@ -108,7 +108,10 @@ def _shown(row: ClaimRow) -> ShownClaim:
         evidence=[
             ShownEvidence(
                 device_name=one.device_name,
-                sentences=[measured_words(promise, measured) for promise, measured in one.promises],
+                sentences=[
+                    *(measured_words(promise, measured) for promise, measured in one.promises),
+                    *map(translate_with_field, one.unread),
+                ],
                 verdict=verdict_words(one.verdict),
                 pill=_PILLS.get(Standing(one.verdict.value), _NO_PILL),
                 study=one.study,

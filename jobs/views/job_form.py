@@ -14,7 +14,7 @@ from jobs.forms import SpecForm
 from jobs.forms.spec_form import start_spec
 from jobs.forms.submission import submit_once
 from jobs.forms.verdict import Verdict, judge
-from jobs.messages import translate
+from jobs.messages import translate, translate_with_field
 from jobs.models import Job, Queue, SpecEstimate, User
 from jobs.selectors.jobs import asked_spec, teams_of
 from jobs.selectors.line import count_up_to, waiting_in
@@ -47,7 +47,8 @@ def _initial(user: User, source: Job | None) -> dict[str, Any]:
 
 def _render(request: HttpRequest, form: SpecForm, source: Job | None = None, status: int = 200) -> HttpResponse:
     verdict = form.verdict or judge(form.initial_spec(), form.initial.get("queue"))
-    context = {"form": form, "source": source, "has_teams": teams_of(person(request)).exists()}
+    context: dict[str, Any] = {"form": form, "source": source, "has_teams": teams_of(person(request)).exists()}
+    context["unread"] = [translate_with_field(finding) for finding in source.stored_spec.unread] if source else []
     context |= check_context(form, verdict) | line_context(verdict, form.initial.get("queue"), person(request))
     return render(request, "jobs/job_form.html", context, status=status)
 

@@ -17,11 +17,12 @@ from jobs.contract.findings import Finding
 from jobs.contract.metrics import Summary
 from jobs.contract.options import metadata
 from jobs.contract.spec import TrainSpec
+from jobs.contract.stored import read_stored_spec
 from jobs.exports.tensorboard import can_write_tensorboard
 from jobs.figures import series_title
 from jobs.forms import ReasonForm
 from jobs.live import list_version, plain_series, read_open_jobs
-from jobs.messages import translate
+from jobs.messages import translate, translate_with_field
 from jobs.models import Attempt, Job, Queue
 from jobs.selectors.audit import history_of
 from jobs.selectors.curves import CurveView, flushes_told, new_chunks, read_all_series, wall_before
@@ -123,12 +124,13 @@ def _context(request: HttpRequest, job: Job) -> dict[str, Any]:
         "tiles": _tiles(measured, has_ended=job.has_ended),
         "measurements": _measurements(measured),
         "spec_rows": _spec_rows(job),
+        "unread": [translate_with_field(finding) for finding in job.stored_spec.unread],
         "warnings": [translate(Finding.model_validate(item)) for item in attempt.findings] if attempt else [],
         "proposal": proposal_for(job),
         "waiting_for": waiting_for(job),
         "turn": turn_of(job),
         "total_steps": total_steps(job),
-        "global_batch": TrainSpec.model_validate(known_spec(job)).global_batch_size,
+        "global_batch": read_stored_spec(known_spec(job)).spec.global_batch_size,
         "phase_text": _phase_text(attempt),
         "operators": read_operators(attempt),
         "beside": _attempts_beside(attempts),

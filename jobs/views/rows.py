@@ -1,6 +1,6 @@
 """A job as lists show it: one line."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext
 
 from jobs.contract.spec import TrainSpec
+from jobs.messages import option_title
 from jobs.models import Attempt, Job, User
 from jobs.models.figures import RANKED_METRICS
 from jobs.selectors.jobs import visible_jobs
@@ -77,6 +78,13 @@ def chips(spec: dict[str, Any]) -> list[Chip]:
         for name, field in TrainSpec.model_fields.items()
         if name in spec and spec[name] != defaults[name] and name not in _NOT_IN_CHIPS
     ]
+
+
+def change_chips(changes: Mapping[str, Any]) -> list[Chip]:
+    """What a configuration changes, in the order of the spec; a change back to a default is one too."""
+    known = [name for name in TrainSpec.model_fields if name in changes]  # PostgreSQL keeps no order of keys
+    gone = [name for name in changes if name not in TrainSpec.model_fields]
+    return [Chip(name, option_title(name), changes[name]) for name in [*known, *gone]]
 
 
 def total_steps(job: Job) -> int | None:

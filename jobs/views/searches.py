@@ -1,7 +1,6 @@
 """Fastest that fits: searches, a new one from a job, and what one has found."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -10,19 +9,19 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
-from jobs.contract.spec import TrainSpec, parse_spec
+from jobs.contract.spec import TrainSpec
 from jobs.forms.search import SearchForm
 from jobs.live import list_version, read_open_jobs
-from jobs.messages import translate
+from jobs.messages import translate, translate_with_field
 from jobs.models import Job, Search
-from jobs.selectors.jobs import asked_spec
 from jobs.selectors.search_words import search_words
 from jobs.selectors.searches import ScreenedPoint, may_change_search, view_search, visible_searches
+from jobs.services.clone import spec_to_repeat
 from jobs.services.errors import NotPossible, SpecRefused
 from jobs.services.searches import create_search, possible_axes, stop_search
 from jobs.views.access import person, visible_job
 from jobs.views.live import team_ids
-from jobs.views.rows import Chip, chips
+from jobs.views.rows import Chip, change_chips, chips
 
 _MOST_LISTED = 100
 _LEAST_STEPS = 200
@@ -53,7 +52,11 @@ def search_list(request: HttpRequest) -> HttpResponse:
 def search_new(request: HttpRequest, pk: int) -> HttpResponse:
     """The form, from a job that is the base."""
     job = visible_job(request, pk)
-    spec = _base(job)
+    try:
+        spec = _base(job)
+    except NotPossible as error:
+        messages.error(request, str(error))
+        return redirect("job-detail", pk)
     possible = possible_axes(spec, job.queue)
     if request.method != "POST":
         form = SearchForm(possible=possible, initial={"axes": list(possible), "num_steps": spec.num_steps})
@@ -89,10 +92,10 @@ def _submit(request: HttpRequest, form: SearchForm, job: Job, spec: TrainSpec) -
 
 def _base(job: Job) -> TrainSpec:
     """What the job asked for, in steps."""
-    asked = asked_spec(job)
+    asked = spec_to_repeat(job)
     ran = job.last_attempt.resolved_spec if job.last_attempt else None
-    num_steps = asked["num_steps"] or (ran or {}).get("num_steps") or _LEAST_STEPS
-    return parse_spec(asked | {"num_steps": num_steps, "num_epochs": None})
+    num_steps = asked.num_steps or (ran or {}).get("num_steps") or _LEAST_STEPS
+    return asked.model_copy(update={"num_steps": num_steps, "num_epochs": None})
 
 
 def _render_form(request: HttpRequest, form: SearchForm, job: Job, status: int = 200) -> HttpResponse:
@@ -108,12 +111,13 @@ def search(request: HttpRequest, pk: int) -> HttpResponse:
         "view": view,
         "search": view.search,
         "words": search_words(view),
-        "screened": [ShownPoint(point, _chips(point.changes)) for point in view.screened],
+        "unread": [translate_with_field(finding) for finding in view.search.stored_base.unread],
+        "screened": [ShownPoint(point, change_chips(point.changes)) for point in view.screened],
         "left_out": [
-            ShownLeftOut(_chips(view.search.space.changes(tuple(entry["point"]))), entry["why"])
+            ShownLeftOut(change_chips(view.search.space.changes(tuple(entry["point"]))), entry["why"])
             for entry in view.search.left_out
         ],
-        "best": _chips(view.best.row.configuration.changes) if view.best else [],
+        "best": change_chips(view.best.row.configuration.changes) if view.best else [],
         "base": chips(view.search.base),
         "may_change": may_change_search(person(request), view.search),
         "version": version,
@@ -139,7 +143,3 @@ def search_stop(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _visible(request: HttpRequest, pk: int) -> Search:
     return get_object_or_404(visible_searches(person(request)), pk=pk)
-
-
-def _chips(changes: dict[str, Any]) -> list[Chip]:
-    return [Chip(name, _(TrainSpec.model_fields[name].title or name), value) for name, value in changes.items()]

@@ -14,8 +14,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_POST
 
+from jobs.contract.errors import InvalidSpec
 from jobs.contract.findings import Finding
-from jobs.contract.spec import TrainSpec
+from jobs.contract.plan import expand
+from jobs.contract.stored import read_stored_plan
 from jobs.figures.study import study_figures
 from jobs.forms.spec_form import start_spec
 from jobs.forms.study_form import StudyForm
@@ -23,7 +25,7 @@ from jobs.forms.submission import submit_once
 from jobs.forms.variation import ExtensionForm, initial_variation
 from jobs.forms.verdict import Verdict, judge
 from jobs.live import list_version, read_open_jobs
-from jobs.messages import translate
+from jobs.messages import translate, translate_with_field
 from jobs.models import Job, Queue, Study
 from jobs.selectors.ablation import ablation_of
 from jobs.selectors.audit import history_of
@@ -44,7 +46,7 @@ from jobs.views.ablation import shown_ablation
 from jobs.views.access import person, visible_job
 from jobs.views.job_form import check_context, line_context
 from jobs.views.live import team_ids
-from jobs.views.rows import Chip, chips
+from jobs.views.rows import Chip, change_chips, chips
 
 _MOST_LISTED = 100
 _START_REPEATS = 3
@@ -120,16 +122,15 @@ def _number(request: HttpRequest, name: str) -> int:
 
 
 def _initial_of(cloned: Study) -> dict[str, Any]:
-    """What a form holds that asks for a study once more."""
-    plan = cloned.study_plan
-    base = {name: value for name, value in plan.base.items() if name in TrainSpec.model_fields}
+    """What a form holds that asks for a study once more, as far as there are options for it."""
+    plan = read_stored_plan(cloned.plan).plan
     own = {
         "job_name": cloned.name,
         "queue": cloned.queue,
         "team": cloned.team,
         "tags": ", ".join(tags_of(cloned)),
     }
-    return {"num_steps": None} | base | own | initial_variation(plan)
+    return {"num_steps": None} | plan.base | own | initial_variation(plan)
 
 
 def _initial(request: HttpRequest, source: Job | None) -> dict[str, Any]:
@@ -151,7 +152,9 @@ def _render_form(
     status: int = 200,
 ) -> HttpResponse:
     verdict = form.verdict or judge(form.initial_spec(), form.initial.get("queue"))
-    context = {"form": form, "source": source, "cloned": cloned, "has_teams": teams_of(person(request)).exists()}
+    unread = read_stored_plan(cloned.plan).unread if cloned else source.stored_spec.unread if source else []
+    about = {"source": source, "cloned": cloned, "unread": unread_words(unread)}
+    context = {"form": form, "has_teams": teams_of(person(request)).exists()} | about
     return render(request, "studies/form.html", context | check_context(form, verdict), status=status)
 
 
@@ -163,6 +166,7 @@ def study(request: HttpRequest, pk: int) -> HttpResponse:
     context = {
         "view": view,
         "study": view.study,
+        "unread": unread_words(view.unread),
         "base": chips(view.plan.base),
         "rows": [shown_row(row) for row in view.rows],
         "ablation": shown_ablation(found) if (found := ablation_of(view)) else None,
@@ -219,7 +223,13 @@ def study_extend(request: HttpRequest, pk: int) -> HttpResponse:
     found = _visible(request, pk)
     if not may_change_study(person(request), found):
         raise PermissionDenied(_("This study is not yours. Its owner or staff can do this."))
-    form = ExtensionForm(request.POST if request.method == "POST" else None, plan=found.study_plan)
+    try:
+        plan = found.study_plan
+        expand(plan)
+    except InvalidSpec:
+        messages.error(request, _("This version cannot read all of its plan, so nothing can be added to it. Clone it."))
+        return redirect("study", pk)
+    form = ExtensionForm(request.POST if request.method == "POST" else None, plan=plan)
     if form.is_bound and form.is_valid():
         try:
             added = extend_study(found, person(request), form.extension)
@@ -251,7 +261,12 @@ def _visible(request: HttpRequest, pk: int) -> Study:
 def shown_row(row: StudyRow) -> ShownRow:
     """A row as a page shows it."""
     ids = ",".join(str(job.pk) for job in row.jobs)
-    return ShownRow(row, _chips(row.configuration.changes), row_words(row), ids)
+    return ShownRow(row, change_chips(row.configuration.changes), row_words(row), ids)
+
+
+def unread_words(findings: Iterable[Finding]) -> list[str]:
+    """What this version cannot read, each with the name of its field."""
+    return [translate_with_field(finding) for finding in findings]
 
 
 def shown_left_out(study: Study) -> list[LeftOut]:
@@ -265,13 +280,7 @@ def _share_link(request: HttpRequest, study: Study) -> str:
 
 
 def _left_out(changes: dict[str, Any], findings: Iterable[Finding]) -> LeftOut:
-    return LeftOut(_chips(changes), [translate(finding) for finding in findings])
-
-
-def _chips(changes: dict[str, Any]) -> list[Chip]:
-    """What a configuration changes; a change back to a default is one too."""
-    fields = {name: field for name, field in TrainSpec.model_fields.items() if name in changes}
-    return [Chip(name, _(field.title or name), changes[name]) for name, field in fields.items()]
+    return LeftOut(change_chips(changes), [translate(finding) for finding in findings])
 
 
 def _compared(view: StudyView) -> str:

@@ -24,7 +24,7 @@ from jobs.selectors.study_words import headline
 from jobs.services.study_shares import share_study, unshare_study
 from jobs.views.access import person
 from jobs.views.rows import chips
-from jobs.views.studies import act_on_study, shown_left_out, shown_row
+from jobs.views.studies import act_on_study, shown_left_out, shown_row, unread_words
 
 # What the file carries within itself, in the order in which it is run.
 _SCRIPTS = ("js/theme.js", "plotly/plotly.min.js", "js/report.js")
@@ -114,6 +114,7 @@ def _report(study: Study) -> dict[str, Any]:
         "headline": headline(view),
         "rows": [shown_row(row) for row in view.rows],
         "left_out": shown_left_out(study),
+        "unread": unread_words(view.unread),
         "base": chips(view.plan.base),
         "environment": environment_of(study),
         "figures": study_figures(view),
