@@ -22,6 +22,7 @@ if __name__ == "__main__":
 from django.core.management import call_command
 from django.test import Client
 
+import webapp.asgi  # noqa: F401 loads, and keeps from the garbage collector, what the web process does
 from benchmarks.many_runs import fill, make_people
 from jobs.models import Board
 

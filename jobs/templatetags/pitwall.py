@@ -3,6 +3,7 @@
 import json
 import math
 from datetime import datetime
+from functools import cache, lru_cache
 from typing import Any
 
 from django import template
@@ -74,6 +75,7 @@ _ICONS = {
 
 
 @register.simple_tag
+@cache
 def icon(name: str) -> SafeString:
     """A drawing beside a word; it says nothing to a screen reader."""
     drawing = mark_safe(_ICONS[name])  # noqa: S308 our own constant
@@ -104,6 +106,7 @@ def state_pill(state: str) -> SafeString:
 
 
 @register.simple_tag
+@lru_cache(maxsize=512)
 def pill(kind: str, text: str) -> SafeString:
     """A word with its shape and colour."""
     return format_html('<span class="pill pill--{}">{} {}</span>', kind, icon(kind), text)
@@ -225,9 +228,12 @@ def ago(when: datetime | None) -> SafeString | str:
 
 
 def _age(seconds: float) -> str:
-    for size, sentence in ((86400, gettext("%(n)sd ago")), (3600, gettext("%(n)sh ago")), (60, gettext("%(n)sm ago"))):
-        if seconds >= size:
-            return sentence % {"n": int(seconds // size)}
+    if seconds >= 86400:
+        return gettext("%(n)sd ago") % {"n": int(seconds // 86400)}
+    if seconds >= 3600:
+        return gettext("%(n)sh ago") % {"n": int(seconds // 3600)}
+    if seconds >= 60:
+        return gettext("%(n)sm ago") % {"n": int(seconds // 60)}
     return gettext("%(n)ss ago") % {"n": max(0, int(seconds))}
 
 

@@ -1,12 +1,16 @@
-"""Cells of the runs list. A page has a thousand of them, so they are made here rather than by a template each."""
+"""Lines of the runs list. A page has a thousand cells, so they are written here rather than by a template each.
 
-from collections.abc import Callable, Sequence
+What writes a cell returns HTML: every text that a person or a worker gave goes through `escape`.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from html import escape
 from typing import Any
 
 from django import template
 from django.urls import reverse
-from django.utils.html import format_html, format_html_join
+from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext
 
@@ -20,11 +24,23 @@ register = template.Library()
 
 _STATE_WORDS = dict(STATE_CHOICES)
 
+Cell = Callable[[JobRow], str]  # a run's cell of one column, as HTML
+
 
 @register.simple_tag
-def run_cells(row: JobRow, columns: Sequence[str]) -> SafeString:
-    """The cells of one run, in the order of the columns."""
-    return mark_safe("".join(_cell(row, name) for name in columns))  # noqa: S308 each cell is escaped
+def run_rows(rows: Iterable[JobRow], columns: Sequence[str]) -> SafeString:
+    """A line of the table for each run, its cells in the order of the columns."""
+    tick, cells = gettext("Tick job %(id)s"), [_cell_of(name) for name in columns]
+    return mark_safe("\n".join(_line(row, tick, cells) for row in rows))  # noqa: S308 each cell is escaped
+
+
+def _line(row: JobRow, tick: str, cells: Sequence[Cell]) -> str:
+    number = row.job.pk
+    return (
+        f'<tr data-job="{number}"><td class="col-tick"><input class="check tick" type="checkbox" id="tick-{number}" '
+        f'value="{number}" aria-label="{escape(tick % {"id": number})}"></td>'
+        f"{''.join(cell(row) for cell in cells)}</tr>"
+    )
 
 
 @register.filter
@@ -43,27 +59,35 @@ def is_number_column(name: str) -> bool:
     return field is not None and field.kind in (Kind.NUMBER, Kind.DATE)
 
 
-def _cell(row: JobRow, name: str) -> SafeString:
-    if name in _SPECIAL:
-        return format_html('<td class="wide col-{}">{}</td>', name, _SPECIAL[name](row))
+def _cell_of(name: str) -> Cell:
+    """What writes the cells of a column; all that is the same in each of them is made here, once."""
+    if special := _SPECIAL.get(name):
+        return lambda row: f'<td class="wide col-{name}">{special(row)}</td>'
+    field, show = run_fields()[name], _shown_as(name)
+    manner, title = "num" if is_number_column(name) else "", escape(column_title(name))
+    empty = f'<td class="{manner} empty-cell" data-label="{title}">{ABSENT}</td>'
+
+    def write(row: JobRow) -> str:
+        value = field.value(row.job)
+        if value is None or value == "" or value == []:
+            return empty
+        return f'<td class="{manner}" data-label="{title}">{conditional_escape(show(value))}</td>'
+
+    return write
+
+
+def _shown_as(name: str) -> Callable[[Any], Any]:
+    """How a field's values look; a text that is not marked as safe is escaped by whom it is given to."""
     field = run_fields()[name]
-    value = field.value(row.job)
-    is_empty = value is None or value == "" or value == []
-    kind = f"{'num' if is_number_column(name) else ''}{' empty-cell' if is_empty else ''}"
-    text: Any = ABSENT if is_empty else _shown(name, field.part, field.kind, value)
-    return format_html('<td class="{}" data-label="{}">{}</td>', kind, column_title(name), text)
-
-
-def _shown(name: str, part: Part, kind: Kind, value: Any) -> Any:
-    if part is Part.FIGURE:
-        return metric_value(name, value)
-    if kind is Kind.DATE:
-        return ago(value) if isinstance(value, datetime) else value
-    if kind is Kind.TAG:
-        return _tags(value)
+    if field.part is Part.FIGURE:
+        return lambda value: metric_value(name, value)
+    if field.kind is Kind.DATE:
+        return lambda value: ago(value) if isinstance(value, datetime) else value
+    if field.kind is Kind.TAG:
+        return lambda value: mark_safe(_tags(value))  # noqa: S308 each name is escaped
     if name == "outcome":
-        return _STATE_WORDS[value]
-    return option_value(value)
+        return _STATE_WORDS.__getitem__
+    return option_value
 
 
 def _state(row: JobRow) -> SafeString:
@@ -84,34 +108,25 @@ def _state(row: JobRow) -> SafeString:
     )
 
 
-def _job(row: JobRow) -> SafeString:
-    job = row.job
-    return format_html(
-        '<a class="job-name" id="job-link-{}" href="{}">{}</a><span class="job-sub">#{} · {} · {}</span>{}',
-        job.pk,
-        reverse("job-detail", args=[job.pk]),
-        job.title,
-        job.pk,
-        job.spec["model"],
-        job.spec["dataset"],
-        _tags([tag.name for tag in job.tags.all()]),
+def _job(row: JobRow) -> str:
+    job, address = row.job, reverse("job-detail", args=[row.job.pk])
+    return (
+        f'<a class="job-name" id="job-link-{job.pk}" href="{address}">{escape(job.title)}</a>'
+        f'<span class="job-sub">#{job.pk} · {escape(job.spec["model"])} · {escape(job.spec["dataset"])}</span>'
+        f"{_tags([tag.name for tag in job.tags.all()])}"
     )
 
 
-def _tags(names: Sequence[str]) -> SafeString:
-    if not names:
-        return mark_safe("")
-    each = format_html_join("", '<span class="tag">{}</span>', ((name,) for name in names))
-    return format_html('<span class="tags">{}</span>', each)
+def _tags(names: Sequence[str]) -> str:
+    each = "".join(f'<span class="tag">{escape(name)}</span>' for name in names)
+    return f'<span class="tags">{each}</span>' if names else ""
 
 
-def _config(row: JobRow) -> SafeString:
+def _config(row: JobRow) -> str:
     if not row.chips:
-        return format_html('<span class="muted">{}</span>', gettext("defaults"))
-    each = ((chip.label, option_value(chip.value)) for chip in row.chips)
-    return format_html(
-        '<div class="chips">{}</div>', format_html_join("", '<span class="chip"><b>{}</b>{}</span>', each)
-    )
+        return f'<span class="muted">{escape(gettext("defaults"))}</span>'
+    each = (f'<span class="chip"><b>{escape(c.label)}</b>{escape(option_value(c.value))}</span>' for c in row.chips)
+    return f'<div class="chips">{"".join(each)}</div>'
 
 
-_SPECIAL: dict[str, Callable[[JobRow], SafeString]] = {"state": _state, JOB: _job, CONFIG: _config}
+_SPECIAL: dict[str, Cell] = {"state": _state, JOB: _job, CONFIG: _config}

@@ -47,8 +47,10 @@ def listed_jobs(user: User, columns: Iterable[str] = ()) -> QuerySet[Job]:
     fields = run_fields()
     figures = {name for name in columns if name in fields and fields[name].part is Part.FIGURE}
     long = [*_LONG] if figures - {*RANKED_METRICS} else [*_LONG, "summary"]
-    jobs = visible_jobs(user).defer(None).select_related(None).select_related("owner", "team", "queue", "last_attempt")
-    jobs = jobs.defer("cancel_reason", *(f"last_attempt__{name}" for name in long)).prefetch_related("tags")
+    jobs = visible_jobs(user).defer(None).select_related(None).select_related("last_attempt")
+    jobs = jobs.defer("cancel_reason", *(f"last_attempt__{name}" for name in long))
+    # Few people, teams and queues own many runs: each is read once.
+    jobs = jobs.prefetch_related("owner", "team", "queue", "tags")
     return jobs.annotate(resolved_num_steps=JsonNumber("last_attempt__resolved_spec", "num_steps"))
 
 
@@ -66,17 +68,19 @@ def job_row(job: Job) -> JobRow:
 
 
 @cache
-def _defaults() -> dict[str, Any]:
-    return TrainSpec().model_dump(mode="json")
+def _told() -> dict[str, tuple[Any, Any]]:
+    """The title and the default of every option that a chip may tell of."""
+    defaults = TrainSpec().model_dump(mode="json")
+    fields = TrainSpec.model_fields.items()
+    return {name: (field.title or name, defaults[name]) for name, field in fields if name not in _NOT_IN_CHIPS}
 
 
 def chips(spec: dict[str, Any]) -> list[Chip]:
     """The options that differ from their defaults."""
-    defaults = _defaults()
     return [
-        Chip(name, gettext(field.title or name), spec[name])
-        for name, field in TrainSpec.model_fields.items()
-        if name in spec and spec[name] != defaults[name] and name not in _NOT_IN_CHIPS
+        Chip(name, gettext(title), spec[name])
+        for name, (title, default) in _told().items()
+        if name in spec and spec[name] != default
     ]
 
 

@@ -4,9 +4,10 @@ import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
+from jobs.contract.metrics import Summary
 from jobs.contract.states import Outcome
 from jobs.forms.run_list import possible_columns
-from jobs.models import Job, User
+from jobs.models import Attempt, Job, JobTag, Queue, Team, User
 from jobs.services.finish import finish_attempt
 from jobs.views.job_list import PAGE_SIZE
 from tests.jobs.factories import make_job, make_spec, points, record, start
@@ -130,6 +131,23 @@ def test_every_column_is_shown_and_sorted_by(web: Client, alice: User, name: str
     response = web.get(f"/?columns={name}&sort={name}")
     assert response.status_code == 200
     assert "job-link" in web.get("/").content.decode()
+
+
+def test_no_text_that_somebody_gave_becomes_part_of_the_page(web: Client, alice: User) -> None:
+    wicked = '<img src=x onerror="alert(1)">\'&'
+    spec = make_spec().model_dump(mode="json")
+    spec = dict.fromkeys((name for name, value in spec.items() if isinstance(value, str)), wicked)
+    job = make_job(alice, name=wicked)
+    started = start(job, device_name=wicked)
+    Job.objects.filter(pk=job.pk).update(spec=job.spec | spec)
+    Attempt.objects.filter(pk=started.pk).update(summary=dict.fromkeys(Summary.model_fields, wicked))
+    User.objects.filter(pk=alice.pk).update(username=wicked)
+    Queue.objects.filter(pk=job.queue_id).update(name=wicked)
+    Team.objects.filter(pk=job.team_id).update(name=wicked)
+    JobTag.objects.create(job=job, name=wicked[:40])
+    page = web.get(f"/?columns={','.join(possible_columns())}").content.decode()
+    assert page.count("&lt;img src=x") > 20
+    assert "<img src=x" not in page
 
 
 def test_only_what_differs_from_the_defaults_stands_in_the_line(web: Client, alice: User) -> None:
