@@ -54,9 +54,9 @@ def next_batch(space: Space, trials: Sequence[Trial], num_runs: int, seed: int) 
     `num_runs` is how many screening runs there may be in all. Points that turn out to be refused are told as trials
     that are out, and asked for again: they cost nothing.
     """
-    used = sum(len(trial.times_ms) for trial in trials)
-    if not any(trial.times_ms for trial in trials):
-        return _first(space, trials, num_runs, seed)
+    used = sum(len(trial.times_ms) + trial.num_failed for trial in trials)
+    if not any(trial.times_ms for trial in trials) and (first := _first(space, trials, num_runs, seed)):
+        return first
     explore = min(math.floor(_EXPLORE_SHARE * num_runs), _most_explored(space)) - used
     if explore > 0 and len(trials) < space.num_points:
         return _propose(space, trials, min(BATCH, explore), seed)
@@ -67,6 +67,22 @@ def finalists(trials: Sequence[Trial], base: Point, num_finalists: int) -> list[
     """The fastest beside the base: those with most repeats have been the fastest all along."""
     ranked = sorted(_in_race(trials), key=lambda trial: (-len(trial.times_ms), trial.log_time))
     return [trial.point for trial in ranked if trial.point != base][:num_finalists]
+
+
+def reference(trials: Sequence[Trial], base: Point, best: Sequence[Point]) -> Point | None:
+    """What the finalists are held against: the base where it ran, else what ran and is nearest to it.
+
+    None where nothing beside the finalists ran.
+    """
+    if any(trial.times_ms for trial in trials if trial.point == base):
+        return base
+    others = [trial for trial in _in_race(trials) if trial.point not in best]
+    nearest = min(others, key=lambda trial: (_num_changed(trial.point), trial.log_time), default=None)
+    return nearest.point if nearest else None
+
+
+def _num_changed(point: Point) -> int:
+    return sum(place != 0 for place in point)
 
 
 def _first(space: Space, trials: Sequence[Trial], num_runs: int, seed: int) -> list[Point]:

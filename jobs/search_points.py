@@ -50,6 +50,7 @@ class Trial:
     point: Point
     times_ms: list[float] = field(default_factory=list)
     is_out: bool = False  # refused, too large, or it did not end well
+    num_failed: int = 0  # runs that did not end well: they cost, and tell no time
 
     @property
     def log_time(self) -> float:

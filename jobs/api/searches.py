@@ -76,7 +76,7 @@ class SearchOut(Schema):
             num_configurations=search.space.num_points,
             used_s=view.spent.used_s,
             share_of_grid=view.spent.share,
-            best=view.best.row.configuration.changes if view.best else None,
+            best=view.best.changes if view.best else None,
             finals=search.finals_id,
             screened=[
                 PointOut(**{name: getattr(one, name) for name in PointOut.model_fields if name != "jobs"},

@@ -24,6 +24,8 @@ OPEN_STAGES = (SearchStage.SCREENING, SearchStage.FINALS)
 class Search(models.Model):
     """Its runs are jobs of two studies: short ones that screen, and the finalists beside the base at full length.
 
+    Where the base does not run to its end, another configuration stands in its place in the finals.
+
     What comes next follows from these rows alone, so that any host may go on with it after a restart.
     """
 

@@ -54,16 +54,33 @@ class ScreenedPoint:
 
 @dataclass(frozen=True)
 class Finalist:
-    """A row of the finals with its loss judged by the search's own margin."""
+    """A row of the finals, the base among them, with its loss judged by the search's own margin."""
 
     row: StudyRow
+    changes: dict[str, Any]  # about the base of the search
     loss: LossComparison | None
     fits: bool
 
     @property
-    def is_faster_at_equal_loss(self) -> bool:
-        """Whether it may be called the answer."""
-        return self.fits and self.row.time_verdict is Verdict.BETTER and bool(self.loss and self.loss.verdict.may_rank)
+    def is_base(self) -> bool:
+        """Whether it is the base of the search; it need not be what the finals are held against."""
+        return not self.changes
+
+    @property
+    def is_out(self) -> bool:
+        """Whether it does not fit, or none of its runs ended well."""
+        return not self.fits or (self.row.step_time_ms is None and self.row.num_done == len(self.row.jobs))
+
+    @property
+    def may_be_named(self) -> bool:
+        """Whether it fits and its loss is as good; what the others are held against has none to be held against."""
+        has_ended = self.row.step_time_ms is not None
+        return self.fits and has_ended and (self.row.is_baseline or bool(self.loss and self.loss.verdict.may_rank))
+
+    @property
+    def is_shown_faster(self) -> bool:
+        """Than what the finals are held against."""
+        return self.row.time_verdict is Verdict.BETTER
 
 
 @dataclass(frozen=True)
@@ -74,13 +91,36 @@ class SearchView:
     screened: list[ScreenedPoint]  # the fastest first, those that are out behind
     finals: StudyView | None
     finalists: list[Finalist]
+    base_is_out: bool  # it does not fit, or did not run to its end
     spent: Spent
 
     @property
     def best(self) -> Finalist | None:
-        """The fastest that is shown to be faster at equal loss and fits; None where none is, or it goes on."""
-        found = [one for one in self.finalists if one.is_faster_at_equal_loss] if not self.search.is_open else []
+        """The fastest that fits at equal loss; it must be shown to be faster than the base where that fits too.
+
+        None where none is, or while it goes on.
+        """
+        if self.search.is_open:
+            return None
+        able = [one for one in self.finalists if one.may_be_named and not one.is_base]
+        found = [one for one in able if self.base_is_out or one.is_shown_faster]
         return min(found, key=lambda one: one.row.step_time_ms or 0.0, default=None)
+
+    @property
+    def reference(self) -> Finalist | None:
+        """What the finalists are held against: the base, unless it did not run."""
+        return next((one for one in self.finalists if one.row.is_baseline), None)
+
+    @property
+    def num_tried(self) -> int:
+        """Configurations of which a run has ended."""
+        return sum(bool(point.num_repeats) or point.is_out for point in self.screened)
+
+    @property
+    def has_tried_combinations(self) -> bool:
+        """Whether values of several axes were tried together, as far as there are any."""
+        axes = [sum(place != 0 for place in point) for point in self.search.points]
+        return len(self.search.axes) < 2 or max(axes, default=0) > 1
 
 
 def visible_searches(user: User) -> QuerySet[Search]:
@@ -136,14 +176,16 @@ def view_search(search: Search) -> SearchView:
     """Everything that its page shows."""
     jobs = runs_of(search)
     finals = view_study(search.finals) if search.finals else None
-    rows = [row for row in finals.rows if not row.is_baseline] if finals else []
-    chosen = [row.configuration.changes for row in rows]
+    finalists = [_finalist(search, row) for row in finals.rows] if finals else []
+    chosen = [one.changes for one in finalists if not one.is_base]
     screened = [_screened(search, tuple(point), jobs[place], chosen) for place, point in enumerate(search.points)]
     return SearchView(
         search=search,
         screened=sorted(screened, key=lambda one: (one.is_out, one.step_time_ms is None, one.step_time_ms or 0.0)),
         finals=finals,
-        finalists=[_finalist(search, row) for row in rows],
+        finalists=finalists,
+        base_is_out=any(point.is_out for point in screened if not point.changes)
+        or any(one.is_out for one in finalists if one.is_base),
         spent=_spent(search, [job for group in jobs.values() for job in group], finals),
     )
 
@@ -152,9 +194,9 @@ def _trial(search: Search, point: Point, jobs: Sequence[Job]) -> Trial:
     ended = [job for job in jobs if job.has_ended]
     attempts = [job.last_attempt for job in ended if job.outcome == Outcome.SUCCEEDED and job.last_attempt]
     times = [run.steady_step_time_ms for run in attempts if run.steady_step_time_ms]
-    return Trial(
-        point, times, is_out=len(times) < len(ended) or any(not _fits(search, peak_bytes(run)) for run in attempts)
-    )
+    is_too_large = any(not _fits(search, peak_bytes(run)) for run in attempts)
+    num_failed = len(ended) - len(times)
+    return Trial(point, times, is_out=bool(num_failed) or is_too_large, num_failed=num_failed)
 
 
 def _fits(search: Search, size_bytes: float | None) -> bool:
@@ -179,7 +221,10 @@ def _screened(search: Search, point: Point, jobs: list[Job], finalists: list[dic
 
 def _finalist(search: Search, row: StudyRow) -> Finalist:
     loss = with_margin(row.loss, search.loss_margin) if row.loss and search.loss_margin else row.loss
-    return Finalist(row, loss, _fits(search, row.peak_bytes))
+    base = search.stored_base.spec.model_dump(mode="json")
+    spec = row.configuration.spec.model_dump(mode="json")
+    changes = {name: value for name, value in spec.items() if value != base[name]}
+    return Finalist(row, changes, loss, _fits(search, row.peak_bytes))
 
 
 def _spent(search: Search, screening: Sequence[Job], finals: StudyView | None) -> Spent:

@@ -1,5 +1,6 @@
 """What a study found, in a sentence: first how much faster, then whether at equal loss, then what it needs."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -33,8 +34,12 @@ def sentence(row: StudyRow) -> str:
 
 def in_short(row: StudyRow) -> str:
     """A configuration by what it changes, such as “bf16-mixed + compile mode default”."""
-    parts = [_change_in_short(name, value) for name, value in row.configuration.changes.items()]
-    return " + ".join(parts) or _("Baseline")
+    return changes_in_short(row.configuration.changes) or _("Baseline")
+
+
+def changes_in_short(changes: Mapping[str, Any]) -> str:
+    """Options with their values; empty where nothing is changed."""
+    return " + ".join(_change_in_short(name, value) for name, value in changes.items())
 
 
 # Options whose values say by themselves what they are about.

@@ -19,10 +19,11 @@ from jobs.contract.states import OPEN_STATES, State
 from jobs.messages import translate
 from jobs.models import Job, Queue, Search, Study, Team, User
 from jobs.models.search import OPEN_STAGES, SearchStage
-from jobs.search import Costs, finalists, least_screening_runs, next_batch
+from jobs.search import Costs, finalists, least_screening_runs, next_batch, reference
 from jobs.search_points import Point, Space, Trial
 from jobs.selectors.hosts import findings_for
 from jobs.selectors.searches import costs_of, open_searches, trials_of
+from jobs.selectors.study_words import changes_in_short
 from jobs.services.actions import Act, Order, Result, perform_all
 from jobs.services.errors import NotPossible, SpecRefused
 from jobs.services.estimates import want_estimate
@@ -228,10 +229,22 @@ def _next(
         _screen(search, batch)
         return
     best = finalists(trials, search.space.base, costs.num_finalists)
-    if best:
-        _begin_finals(search, best)
+    beside = reference(trials, search.space.base, best)
+    if best and beside is not None:
+        _begin_finals(search, best, beside)
     else:
-        _end(search, SearchStage.DONE, gettext("Nothing beside the base ran to its end within the budget."))
+        _end(search, SearchStage.DONE, _why_no_finals(search, best, beside))
+
+
+def _why_no_finals(search: Search, best: Sequence[Point], beside: Point | None) -> str:
+    if best:
+        only = changes_in_short(search.space.changes(best[0]))
+        return gettext("Only %(only)s ran to its end within the budget: there is nothing to hold it against.") % {
+            "only": only
+        }
+    if beside is None:
+        return gettext("No configuration ran to its end within the budget.")
+    return gettext("Nothing beside the base ran to its end within the budget.")
 
 
 def _screen(search: Search, batch: Sequence[Point]) -> None:
@@ -270,11 +283,14 @@ def _screening(search: Search) -> Study:
     return search.screening
 
 
-def _begin_finals(search: Search, best: Sequence[Point]) -> None:
+def _begin_finals(search: Search, best: Sequence[Point], beside: Point) -> None:
+    """The finalists at full length beside the base, or beside another where that did not run."""
+    changed = search.space.changes(beside)
+    as_in_base = {name: search.base[name] for name in changed}
     plan = StudyPlan(
-        base=search.base,
+        base=search.base | changed,
         arrangement=Arrangement.LIST,
-        configurations=[search.space.changes(point) for point in best],
+        configurations=[as_in_base | search.space.changes(point) for point in best],
         num_repeats=search.num_repeats,
     )
     name = gettext("%(name)s, finals") % {"name": search.name}

@@ -117,7 +117,7 @@ def search(request: HttpRequest, pk: int) -> HttpResponse:
             ShownLeftOut(change_chips(view.search.space.changes(tuple(entry["point"]))), entry["why"])
             for entry in view.search.left_out
         ],
-        "best": change_chips(view.best.row.configuration.changes) if view.best else [],
+        "best": change_chips(view.best.changes) if view.best else [],
         "base": chips(view.search.base),
         "may_change": may_change_search(person(request), view.search),
         "version": version,

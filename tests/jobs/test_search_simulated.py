@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from jobs.search import SHARE, Costs, finalists, next_batch
+from jobs.search import SHARE, Costs, finalists, next_batch, reference
 from jobs.search_points import Point, Space, Trial
 
 NOISE = 0.015
@@ -105,3 +105,25 @@ def test_what_is_refused_costs_nothing_and_is_never_proposed_again() -> None:
     again = next_batch(grid.space, [*trials, *(Trial(point, is_out=True) for point in refused)], 40, seed=7)
     assert len(again) == len(refused)
     assert not set(again) & set(refused)
+
+
+def test_where_each_value_alone_fails_combinations_are_tried_within_the_budget() -> None:
+    grid = make_grid(random.Random(3))
+    trials = {point: Trial(point, is_out=True, num_failed=1) for point in [grid.space.base, *grid.space.singles()]}
+    num_runs = len(trials) + 12
+    while batch := next_batch(grid.space, list(trials.values()), num_runs, seed=7):
+        assert not trials.keys() & set(batch)
+        trials |= {point: Trial(point, is_out=True, num_failed=1) for point in batch}
+    assert any(sum(place > 0 for place in point) > 1 for point in trials)
+    assert len(trials) <= num_runs
+
+
+def test_finalists_are_held_against_the_base_or_else_against_what_is_nearest_to_it() -> None:
+    base, near, far, best = (0, 0, 0), (1, 0, 0), (1, 1, 0), (2, 2, 0)
+    ran = [Trial(near, [9.0]), Trial(far, [8.0]), Trial(best, [5.0])]
+    assert reference([Trial(base, [10.0]), *ran], base, [best]) == base
+    assert reference([Trial(base, [10.0], is_out=True), *ran], base, [best]) == base, "too large, but it ran"
+    failed = Trial(base, is_out=True, num_failed=1)
+    assert reference([failed, *ran], base, [best]) == near
+    assert reference([failed, *ran[1:]], base, [best]) == far
+    assert reference([failed, ran[2]], base, [best]) is None

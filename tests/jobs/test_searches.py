@@ -1,4 +1,6 @@
 import json
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -9,15 +11,18 @@ from jobs.contract.spec import TrainSpec
 from jobs.contract.states import Outcome, State
 from jobs.models import Job, Queue, Search, SpecEstimate, User
 from jobs.models.search import SearchStage
+from jobs.selectors.search_words import search_words
 from jobs.selectors.searches import view_search
 from jobs.services.errors import NotPossible
 from jobs.services.estimates import store_answer
 from jobs.services.finish import finish_attempt
 from jobs.services.searches import advance, advance_open, create_search, possible_axes, stop_search
+from jobs.statistics import Verdict
 from tests.jobs.factories import make_job, make_spec, make_summary, make_worker, start
 
 FACTORS = {"precision": 0.7, "compile_mode": 0.8, "optimizer_impl": 0.95, "grad_accum_steps": 1.3}
 AXES = ["precision", "compile", "optimizer", "batch"]
+FEW_AXES = ["precision", "optimizer", "batch"]
 FASTEST = {
     "precision",
     "compile_mode",
@@ -39,15 +44,15 @@ def test_axes_keep_the_work_and_begin_with_what_the_spec_has() -> None:
 
 @pytest.mark.django_db
 class TestASearch:
-    def begin(self, alice: User, queue: Queue, **values: object) -> Search:
+    def begin(self, alice: User, queue: Queue, names: Sequence[str] = AXES, **values: object) -> Search:
         make_worker()
         spec = make_spec(num_steps=1000, micro_batch_size=16)
-        axes = {name: values for name, values in possible_axes(spec, queue).items() if name in AXES}
+        axes = {name: values for name, values in possible_axes(spec, queue).items() if name in names}
         about = {"owner": alice, "team": alice.teams.get(), "queue": queue, "spec": spec, "axes": axes}
         return create_search(**(about | {"num_repeats": 3} | values))
 
-    def run(self, loss: float = 2.0) -> int:
-        """End every run that waits, as fast as its options make it."""
+    def run(self, loss: float = 2.0, runs_out: Callable[[dict[str, Any]], bool] = lambda spec: False) -> int:
+        """End every run that waits, as fast as its options make it, or out of memory."""
         waiting = list(Job.objects.filter(state=State.QUEUED))
         worker = make_worker()
         defaults = make_spec(micro_batch_size=16).model_dump(mode="json")
@@ -59,17 +64,20 @@ class TestASearch:
             summary = make_summary(
                 steady_step_time_ms=10 * factor, final_eval_loss=loss, peak_rss_bytes=(2 if is_large else 1) * 2**30
             )
-            finish_attempt(start(job, worker), Outcome.SUCCEEDED, summary)
+            if runs_out(job.spec):
+                finish_attempt(start(job, worker), Outcome.OUT_OF_MEMORY)
+            else:
+                finish_attempt(start(job, worker), Outcome.SUCCEEDED, summary)
         return len(waiting)
 
-    def to_the_end(self, search: Search) -> tuple[Search, int]:
+    def to_the_end(self, search: Search, **how: Any) -> tuple[Search, int]:
         num_runs = 0
         for _round in range(60):
             advance_open()
             for estimate in SpecEstimate.objects.filter(answer__isnull=True):
                 store_answer(estimate, make_estimate(2**29))
             advance_open()
-            num_runs += self.run()
+            num_runs += self.run(**how)
             search.refresh_from_db()
             if not search.is_open:
                 return search, num_runs
@@ -80,11 +88,39 @@ class TestASearch:
         view = view_search(search)
         assert search.stage == SearchStage.DONE
         assert view.best
-        assert view.best.row.configuration.changes.keys() == FASTEST
+        assert view.best.changes.keys() == FASTEST
         assert view.best.row.time.n == 3
         num_short = search.screening.jobs.count()
         assert num_short / 5 + (num_runs - num_short) <= 0.2 * search.space.num_points * 3
         assert "Equal loss." in browser_of(alice).get(f"/searches/{search.pk}/").content.decode()
+
+    def test_a_base_that_runs_out_of_memory_leaves_a_winner_among_the_others(self, alice: User, queue: Queue) -> None:
+        begun = self.begin(alice, queue, FEW_AXES)
+        search, _runs = self.to_the_end(begun, runs_out=lambda spec: spec["precision"] == "fp32")
+        view = view_search(search)
+        assert view.best
+        assert view.best.changes["precision"] != "fp32"
+        assert view.best.row.step_time_ms == min(one.row.step_time_ms for one in view.finalists)
+        assert not any(one.is_base for one in view.finalists), "it is not asked to run at full length"
+        page = browser_of(alice).get(f"/searches/{search.pk}/").content.decode()
+        assert "is the fastest that fits; the base does not run to its end here." in page
+        assert "Equal loss." in page
+
+    def test_a_base_that_does_not_fit_may_be_faster_than_the_winner(
+        self, alice: User, queue: Queue, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(FACTORS, "grad_accum_steps", 5.0)  # what is split fits, and is slow
+        search, _runs = self.to_the_end(self.begin(alice, queue, FEW_AXES, memory_budget_bytes=2**30))
+        view = view_search(search)
+        assert view.best
+        assert view.best.changes["grad_accum_steps"] > 1
+        assert view.best.row.time_verdict is Verdict.WORSE
+        assert "is the fastest that fits; the base does not. Beside it: " in search_words(view)
+
+    def test_where_nothing_runs_it_says_so(self, alice: User, queue: Queue) -> None:
+        search, num_runs = self.to_the_end(self.begin(alice, queue, FEW_AXES), runs_out=lambda spec: True)
+        assert search_words(view_search(search)) == "No configuration ran to its end within the budget."
+        assert num_runs / 5 <= 0.2 * search.space.num_points * 3
 
     def test_what_an_estimate_says_is_too_large_never_runs(self, alice: User, queue: Queue) -> None:
         search = self.begin(alice, queue, memory_budget_bytes=2**30)
