@@ -45,6 +45,7 @@ class Topics:
     teams: frozenset[int] | None = None
     fleet: bool = False
     queue: int | None = None
+    studies: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ class Reading:
     open_jobs: list[OpenJobs] = field(default_factory=list)
     fleet: str = ""
     queues: dict[int, str] = field(default_factory=dict)  # by queue
+    studies: dict[int, str] = field(default_factory=dict)  # those that somebody watches
     missed: frozenset[int] = frozenset()  # jobs whose newest points have to be fetched: they are not flushes any more
 
 
@@ -96,6 +98,7 @@ class Viewer:
         self.seen_list = ""
         self.seen_fleet = ""
         self.seen_queue = ""
+        self.seen_studies: dict[int, str] = {}
         self.messages: asyncio.Queue[bytes | None] = asyncio.Queue(MOST_WAITING_MESSAGES)
 
     def offer(self, message: bytes | None) -> None:
@@ -124,7 +127,8 @@ class Reader:
         open_jobs = read_open_jobs() if watched.job_list or watched.fleet else []
         fleet = fleet_version(open_jobs) if watched.fleet else ""
         queues = queue_versions(open_jobs) if watched.fleet else {}
-        return Reading(jobs, chunks, open_jobs, fleet, queues, missed)
+        studies = study_versions(watched.studies)
+        return Reading(jobs, chunks, open_jobs, fleet, queues, studies, missed)
 
     def _read_chunks(self, jobs: Mapping[int, JobNow]) -> tuple[list[ChunkView], frozenset[int]]:
         """What was told since the last reading, and the jobs whose points were compacted before they were read."""
@@ -178,6 +182,15 @@ def queue_versions(open_jobs: Iterable[OpenJobs]) -> dict[int, str]:
         pk: _digest([last_act, [group for group in groups if group.queue == pk]])
         for pk in Queue.objects.order_by("pk").values_list("pk", flat=True)
     }
+
+
+def study_versions(ids: Collection[int]) -> dict[int, str]:
+    """For each study by its id, what changes whenever somebody acts on it: pauses, resumes, extends, shares it."""
+    if not ids:
+        return {}
+    acts = AuditEntry.objects.filter(study__in=ids).order_by().values_list("study").annotate(last=Max("pk"))
+    last = dict(acts)
+    return {pk: _digest([pk, last.get(pk)]) for pk in ids}
 
 
 def fleet_version(open_jobs: Iterable[OpenJobs]) -> str:
@@ -335,6 +348,10 @@ def _offer_versions(viewer: Viewer, reading: Reading, versions: dict[frozenset[i
     if topics.fleet and reading.fleet != viewer.seen_fleet:
         viewer.seen_fleet = reading.fleet
         viewer.offer(encode("fleet", {"version": viewer.seen_fleet}))
+    for pk in sorted(topics.studies):
+        if (version := reading.studies.get(pk, "")) != viewer.seen_studies.get(pk):
+            viewer.seen_studies[pk] = version
+            viewer.offer(encode("study", {"id": pk, "version": version}))
 
 
 def _points_message(job_id: int, chunk: ChunkView) -> bytes:
@@ -348,6 +365,7 @@ def _union(viewers: Iterable[Viewer]) -> Topics:
         jobs=frozenset().union(*(topic.jobs for topic in topics)),
         job_list=any(topic.job_list for topic in topics),
         fleet=any(topic.fleet or topic.queue is not None for topic in topics),
+        studies=frozenset().union(*(topic.studies for topic in topics)),
     )
 
 

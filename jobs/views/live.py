@@ -7,6 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase, StreamingHttpRes
 from jobs.live import Topics, stream
 from jobs.models import User
 from jobs.selectors.jobs import teams_of, visible_jobs
+from jobs.selectors.studies import visible_studies
 from jobs.views.access import person
 
 # A page shows far fewer jobs; more would only be asked for by mistake.
@@ -14,7 +15,7 @@ _MOST_JOBS = 200
 
 
 async def live(request: HttpRequest) -> HttpResponseBase:
-    """Server-sent events for `?topics=job:12,jobs,fleet,queue:3`; access is checked before the first byte."""
+    """Server-sent events for `?topics=job:12,jobs,fleet,queue:3,study:4`; access is checked before the first byte."""
     topics = await sync_to_async(_allowed_topics)(request)
     response = StreamingHttpResponse(stream(topics), content_type="text/event-stream")
     response["Cache-Control"] = "no-cache, no-transform"
@@ -30,7 +31,17 @@ def _allowed_topics(request: HttpRequest) -> Topics:
         raise PermissionDenied
     if visible_jobs(user).filter(pk__in=ids).count() != len(ids):
         raise Http404
-    return Topics(frozenset(ids), "jobs" in names, team_ids(user), "fleet" in names, _queue_id(names))
+    studies = _numbers("study:", names)
+    if visible_studies(user).filter(pk__in=studies).count() != len(studies):
+        raise Http404
+    return Topics(
+        jobs=frozenset(ids),
+        job_list="jobs" in names,
+        teams=team_ids(user),
+        fleet="fleet" in names,
+        queue=_queue_id(names),
+        studies=frozenset(studies),
+    )
 
 
 def _numbers(prefix: str, names: list[str]) -> set[int]:

@@ -24,7 +24,7 @@ from jobs.forms.study_form import StudyForm
 from jobs.forms.submission import submit_once
 from jobs.forms.variation import ExtensionForm, initial_variation
 from jobs.forms.verdict import Verdict, judge
-from jobs.live import list_version, read_open_jobs
+from jobs.live import list_version, read_open_jobs, study_versions
 from jobs.messages import translate, translate_with_field
 from jobs.models import Job, Queue, Study
 from jobs.selectors.ablation import ablation_of
@@ -162,6 +162,7 @@ def _render_form(
 def study(request: HttpRequest, pk: int) -> HttpResponse:
     """What a study has found; asked for by htmx, only its living part."""
     version = list_version(read_open_jobs(), team_ids(person(request)))  # before the rows, see the list of jobs
+    study_version = study_versions([pk])[pk]
     view = view_study(_visible(request, pk))
     context = {
         "view": view,
@@ -179,6 +180,7 @@ def study(request: HttpRequest, pk: int) -> HttpResponse:
         "may_change": may_change_study(person(request), view.study),
         "history": history_of(view.study),
         "version": version,
+        "study_version": study_version,
     }
     template = "studies/_study.html" if request.headers.get("HX-Request") else "studies/study.html"
     return render(request, template, context)

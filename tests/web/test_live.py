@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import wraps
 from typing import Any
@@ -11,13 +12,15 @@ from asgiref.sync import sync_to_async
 from django.test import AsyncClient, Client
 
 from jobs import live
+from jobs.contract.plan import Axis, Extension, StudyPlan
 from jobs.contract.states import Outcome
 from jobs.live import Hub, JobNow, Reader, Reading, Topics, Viewer, list_version, read_open_jobs
-from jobs.models import Job, User
+from jobs.models import Job, Queue, Study, User
 from jobs.services.cancel import request_cancel
 from jobs.services.finish import finish_attempt
 from jobs.services.queues import pause_queue
-from tests.jobs.factories import make_job, make_worker, points, record, start
+from jobs.services.studies import create_study, extend_study, pause_study, resume_study
+from tests.jobs.factories import make_job, make_spec, make_worker, points, record, start
 from tests.web.conftest import browser_of
 
 
@@ -181,9 +184,56 @@ def test_the_fleets_version_changes_with_queues_and_workers(alice: User, boss: U
     assert len(set(versions)) == 3
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_studys_version_changes_with_what_people_do_to_it_and_with_nothing_else(
+    alice: User, boss: User, queue: Queue
+) -> None:
+    study, other = make_study(alice, queue), make_study(alice, queue)
+    reader, watched = Reader(), Topics(studies=frozenset({study.pk}))
+
+    def version() -> str:
+        [(pk, told)] = reader.read(watched).studies.items()
+        assert pk == study.pk
+        return told
+
+    seen = [version()]
+    pause_study(study, boss, "why")
+    seen.append(version())
+    pause_study(other, boss)
+    assert version() == seen[-1]
+    resume_study(study, boss)
+    seen.append(version())
+    extend_study(study, boss, Extension(num_repeats=3))
+    seen.append(version())
+    assert len(set(seen)) == 4
+
+
+@pytest.mark.django_db(transaction=True)
+@in_a_loop
+async def test_an_open_study_page_is_told_that_somebody_paused_it(alice: User, boss: User, queue: Queue) -> None:
+    study = await sync_to_async(make_study)(alice, queue)
+    client = AsyncClient()
+    await client.aforce_login(alice)
+    page = (await client.get(f"/studies/{study.pk}/")).content.decode()
+    response = await client.get(f"/live/?topics=study:{study.pk}")
+    stream = response.streaming_content.__aiter__()
+    shown = re.search(r'data-study-version="(\w+)"', page)
+    assert shown
+    assert shown[1].encode() in await read_until(stream, b"event: study"), "it is not fetched anew for nothing"
+    await sync_to_async(pause_study)(study, boss)
+    assert shown[1].encode() not in await read_until(stream, b"event: study")
+
+
+def make_study(owner: User, queue: Queue) -> Study:
+    plan = StudyPlan(
+        base=make_spec().model_dump(mode="json"), axes=[Axis(field="num_threads", values=[1])], num_repeats=2
+    )
+    return create_study(owner=owner, team=owner.teams.get(), queue=queue, plan=plan)
+
+
 async def read_until(stream: AsyncIterator[bytes], word: bytes) -> bytes:
     read = b""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         async for part in stream:
             read += part
             if word in read:
@@ -230,8 +280,12 @@ async def test_the_stream_ends_when_the_hub_closes(alice: User) -> None:
         assert [part async for part in stream] == []
 
 
-def test_nobody_watches_a_job_of_another_team_or_the_fleet(job: Job, stranger: User) -> None:
+def test_nobody_watches_a_job_or_study_of_another_team_or_the_fleet(
+    job: Job, stranger: User, alice: User, queue: Queue
+) -> None:
     other: Client = browser_of(stranger)
+    study = make_study(alice, queue)
+    assert other.get(f"/live/?topics=study:{study.pk}").status_code == 404
     assert other.get(f"/live/?topics=job:{job.pk}").status_code == 404
     assert other.get("/live/?topics=fleet").status_code == 403
     assert other.get("/live/?topics=job:1%27").status_code == 404

@@ -56,6 +56,7 @@ function connect() {
   on("points", (points) => tell("points", points));
   on("jobs", ({ version }) => versionSeen("listVersion", version));
   on("queue", ({ version }) => versionSeen("queueVersion", version));
+  on("study", ({ version }) => versionSeen("studyVersion", version));
   on("fleet", ({ version }) => versionSeen("fleetVersion", version));
   opened.onerror = () => lost(opened);
 }
