@@ -9,7 +9,7 @@ from functools import cache
 from jobs.claim_verdict import ClaimVerdict, Measured, judge_promise, verdict_of
 from jobs.contract.claims import CLAIMS, Claim, Preset, Promise, Quantity
 from jobs.contract.findings import Finding
-from jobs.contract.plan import StudyPlan, expand
+from jobs.contract.plan import Configuration, StudyPlan, expand
 from jobs.contract.rules import check, refusals
 from jobs.contract.spec import TrainSpec
 from jobs.models import Queue, Study, User
@@ -95,6 +95,13 @@ def claim_board(user: User) -> list[ClaimRow]:
 def preset_name(claim: Claim, preset: Preset) -> str:
     """What a study of it is marked with."""
     return f"{claim.key}/{preset.device}"
+
+
+def preset_asked(configurations: Sequence[Configuration]) -> str:
+    """What a study of these configurations is marked with: a claim's preset where it asks for just that."""
+    asked = [one.spec for one in configurations]
+    presets = ((preset_name(claim, preset), preset) for claim in CLAIMS for preset in claim.presets)
+    return next((name for name, preset in presets if _specs(preset.plan.model_dump_json()) == asked), "")
 
 
 def queue_for(preset: Preset) -> Queue | None:

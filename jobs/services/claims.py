@@ -25,7 +25,4 @@ def measure_claim(claim: Claim, preset: Preset, by: User, team: Team) -> Study:
         queue = queue_for(preset)
         if queue is None:
             raise NotPossible(gettext("No worker that is online now could run this study."))
-        study = create_study(owner=by, team=team, queue=queue, plan=preset.plan, name=gettext(claim.title))
-        study.preset = name
-        study.save(update_fields=["preset"])
-    return study
+        return create_study(owner=by, team=team, queue=queue, plan=preset.plan, name=gettext(claim.title))

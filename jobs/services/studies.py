@@ -11,6 +11,7 @@ from jobs.contract.findings import Finding
 from jobs.contract.plan import Configuration, Extension, StudyPlan, expand, extend, interleaved, repeat_of
 from jobs.contract.states import OPEN_STATES, State
 from jobs.models import AuditAction, Job, Queue, Study, Team, User
+from jobs.selectors.claims import preset_asked
 from jobs.selectors.studies import configurations_of, may_change_study, refused_by
 from jobs.services.actions import Act, Order, Result, perform_all
 from jobs.services.audit import clean_reason, note
@@ -33,6 +34,7 @@ def create_study(
         raise SpecRefused([finding for _configuration, findings in left_out for finding in findings])
     study = Study(owner=owner, team=team, queue=queue, plan=plan.model_dump(mode="json"))
     study.name = name.strip() or f"{baseline.spec.model} / {baseline.spec.dataset}"
+    study.preset = preset_asked([baseline, *others])
     study.left_out = as_entries(left_out)
     study.adds_repeats = plan.until_sure
     with transaction.atomic():

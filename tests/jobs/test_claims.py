@@ -10,12 +10,13 @@ from jobs.contract.catalog import BUILT_IN
 from jobs.contract.claims import CLAIMS, Promise, Quantity, claim_named
 from jobs.contract.plan import expand
 from jobs.contract.rules import check, refusals
-from jobs.contract.states import Outcome
+from jobs.contract.states import Outcome, State
 from jobs.models import Job, Study, User
 from jobs.selectors.claims import Standing, claim_board
 from jobs.services.claims import measure_claim
 from jobs.services.errors import NotPossible
 from jobs.services.finish import finish_attempt
+from jobs.services.studies import clone_study
 from jobs.statistics import ratio_interval
 from tests.jobs.factories import host_facts, make_summary, make_user, make_worker, start
 
@@ -137,6 +138,25 @@ class TestTheBoard:
         sent = web.post("/claims/accumulation/cpu/", follow=True)
         assert sent.redirect_chain[-1][0] == f"/studies/{Study.objects.order_by('-pk').first().pk}/"
         assert web.post("/claims/nonsense/cpu/").status_code == 404
+
+    def test_a_clone_is_evidence_while_it_asks_for_the_same(self, alice: User) -> None:
+        make_worker()
+        study = self.measure(alice)
+        Job.objects.update(state=State.CANCELLED, outcome=Outcome.CANCELLED)
+        web = Client()
+        web.force_login(alice)
+        form = web.get(f"/studies/new/?study={study.pk}").context["form"]
+        shown = {name: form[name].value() for name in form.fields}
+        sent = {name: value for name, value in shown.items() if value is not None and value is not False}
+        sent |= {"team": alice.teams.get().pk, "queue": study.queue_id}
+        web.post("/studies/new/", sent | {"num_steps": 77})
+        assert Study.objects.first().preset == "", "it does other work"
+        web.post("/studies/new/", sent)
+        clones = [Study.objects.first(), clone_study(study, alice)]
+        assert [clone.preset for clone in clones] == ["amp/cpu"] * 2
+        self.run(clones[0], 10.0, 5.0)
+        [evidence] = self.row(alice, "amp").evidence
+        assert evidence.study == clones[0]
 
     def test_another_teams_studies_are_no_evidence(self, alice: User, stranger: User) -> None:
         make_worker()
