@@ -1,6 +1,6 @@
 """Studies enter, grow, rest and end as one: runs are jobs in the order A B B A; what the rules refuse is left out."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from django.db import transaction
@@ -16,8 +16,10 @@ from jobs.selectors.studies import configurations_of, may_change_study, refused_
 from jobs.services.actions import Act, Order, Result, perform_all
 from jobs.services.audit import clean_reason, note
 from jobs.services.errors import NotAllowed, SpecRefused
-from jobs.services.submit import submit_job
+from jobs.services.submit import Run, store_jobs
 from jobs.services.wake import wake_on_commit
+
+Repeat = tuple[Configuration, int]  # of which configuration, and which one
 
 
 def create_study(
@@ -28,10 +30,13 @@ def create_study(
     Raises `InvalidSpec` where it cannot be read, and `SpecRefused` where its baseline, or every configuration beside
     it, can run nowhere in the queue.
     """
-    baseline, *others = expand(plan)
+    configurations = expand(plan)
+    baseline, *others = configurations
     left_out = refused_by(queue, others)
     if len(left_out) == len(others):
         raise SpecRefused([finding for _configuration, findings in left_out for finding in findings])
+    out = {one.place for one, _findings in left_out}
+    able = [one for one in configurations if one.place not in out]
     study = Study(owner=owner, team=team, queue=queue, plan=plan.model_dump(mode="json"))
     study.name = name.strip() or f"{baseline.spec.model} / {baseline.spec.dataset}"
     study.preset = preset_asked([baseline, *others])
@@ -40,7 +45,7 @@ def create_study(
     with transaction.atomic():
         study.full_clean()
         study.save()
-        _submit_missing(study, list(tags))
+        submit_runs(study, _in_turns(able, plan.num_repeats), tags, checked={one.place for one in others})
     return study
 
 
@@ -67,7 +72,9 @@ def extend_study(study: Study, by: User, extension: Extension) -> int:
         locked.left_out = [*locked.left_out, *as_entries(refused_by(locked.queue, new))]
         locked.adds_repeats = plan.until_sure
         locked.save(update_fields=["plan", "left_out", "adds_repeats"])
-        num_added = _submit_missing(locked, tags_of(locked))
+        missing = _missing(locked)
+        submit_runs(locked, missing, tags_of(locked), checked={one.place for one in new})
+        num_added = len(missing)
         if num_added:
             note(by, AuditAction.EXTEND, study=locked, runs=num_added)
     study.refresh_from_db()
@@ -129,33 +136,33 @@ def as_entries(left_out: Iterable[tuple[Configuration, list[Finding]]]) -> list[
     ]
 
 
-def _submit_missing(study: Study, tags: list[str]) -> int:
-    """Queue the runs of the plan that are not there yet, in the order A B B A; returns how many."""
-    configurations = configurations_of(study)
+def _in_turns(configurations: Sequence[Configuration], num_repeats: int) -> list[Repeat]:
+    """Every repeat of every configuration, in the order A B B A."""
+    return [(configurations[index], repeat) for index, repeat in interleaved(len(configurations), num_repeats)]
+
+
+def _missing(study: Study) -> list[Repeat]:
+    """The runs of the plan that are not there yet, in turns."""
     there = {(job.study_place, job.spec["seed"]) for job in Job.objects.filter(study=study).only("study_place", "spec")}
-    runs = [
-        (configurations[index], repeat)
-        for index, repeat in interleaved(len(configurations), study.study_plan.num_repeats)
-    ]
-    missing = [(one, repeat) for one, repeat in runs if (one.place, one.spec.seed + repeat) not in there]
-    for configuration, repeat in missing:
-        submit_repeat(study, configuration, repeat, tags)
-    return len(missing)
+    runs = _in_turns(configurations_of(study), study.study_plan.num_repeats)
+    return [(one, repeat) for one, repeat in runs if (one.place, one.spec.seed + repeat) not in there]
 
 
-def submit_repeat(study: Study, configuration: Configuration, repeat: int, tags: list[str]) -> None:
-    """Queue one run of a study."""
+def submit_runs(study: Study, runs: Sequence[Repeat], tags: Iterable[str], *, checked: Collection[int] = ()) -> None:
+    """Queue runs of a study. Each configuration is put to the rules once, for its repeats differ in their seeds only.
+
+    Raises `SpecRefused` where one can run nowhere in the queue; places that were `checked` are not asked about again.
+    """
+    asked = {one.place: one for one, _repeat in runs if one.place not in checked}
+    if refused := refused_by(study.queue, asked.values()):
+        raise SpecRefused(refused[0][1])
+    jobs = [_run(study, *each) for each in runs]
+    store_jobs(jobs, tags, owner=study.owner, team=study.team, queue=study.queue, study=study)
+
+
+def _run(study: Study, configuration: Configuration, repeat: int) -> Run:
     name = f"{study.name} · {_title(configuration)} · {repeat + 1}"
-    submit_job(
-        spec=repeat_of(configuration, repeat),
-        name=name[:200],
-        owner=study.owner,
-        team=study.team,
-        queue=study.queue,
-        tags=tags,
-        study=study,
-        study_place=configuration.place,
-    )
+    return Run(repeat_of(configuration, repeat), name[:200], configuration.place)
 
 
 def _title(configuration: Configuration) -> str:

@@ -10,7 +10,7 @@ from jobs.contract.states import OPEN_STATES
 from jobs.models import Job, Study
 from jobs.selectors.studies import StudyRow, StudyView, view_study
 from jobs.services.errors import SpecRefused
-from jobs.services.studies import submit_repeat, tags_of
+from jobs.services.studies import submit_runs, tags_of
 from jobs.statistics import NARROW_HALF_WIDTH
 
 logger = logging.getLogger(__name__)
@@ -39,9 +39,8 @@ def _add_round(pk: int) -> int:
             view = view_study(study)
             if view.unread:
                 raise InvalidSpec(view.unread)
-            runs, tags = next_runs(view), tags_of(study)
-            for configuration, repeat in runs:
-                submit_repeat(study, configuration, repeat, tags)
+            runs = next_runs(view)
+            submit_runs(study, runs, tags_of(study))
             if not runs:
                 Study.objects.filter(pk=pk).update(adds_repeats=False)
             return len(runs)

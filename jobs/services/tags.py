@@ -32,9 +32,9 @@ def split_tags(text: str) -> list[str]:
     return [name for name in text.split(",") if name.strip()]
 
 
-def attach_tags(job: Job, names: Iterable[str]) -> None:
-    """The labels of a job that is just being made."""
-    _put_on(job, clean_tags(names))
+def attach_tags(jobs: Sequence[Job], names: Iterable[str]) -> None:
+    """The labels of jobs of one team that are just being made."""
+    _put_on(jobs, clean_tags(names))
 
 
 def add_tags(job: Job, by: User, names: Iterable[str], reason: str = "") -> None:
@@ -70,7 +70,7 @@ def _change(
         if after == before:
             return
         job.tags.exclude(name__in=after).delete()
-        _put_on(job, [name for name in after if name not in before])
+        _put_on([job], [name for name in after if name not in before])
         _forget_unused(job, [name for name in before if name not in after])
         note(
             by,
@@ -82,9 +82,12 @@ def _change(
         )
 
 
-def _put_on(job: Job, names: Sequence[str]) -> None:
-    JobTag.objects.bulk_create([JobTag(job=job, name=name) for name in names])
-    TeamTag.objects.bulk_create([TeamTag(team_id=job.team_id, name=name) for name in names], ignore_conflicts=True)
+def _put_on(jobs: Sequence[Job], names: Sequence[str]) -> None:
+    if not jobs or not names:
+        return
+    JobTag.objects.bulk_create([JobTag(job=job, name=name) for job in jobs for name in names])
+    team = jobs[0].team_id
+    TeamTag.objects.bulk_create([TeamTag(team_id=team, name=name) for name in names], ignore_conflicts=True)
 
 
 def _forget_unused(job: Job, names: Iterable[str]) -> None:

@@ -39,7 +39,7 @@ from tests.jobs.factories import (
 )
 
 # No broker listens here, and asking for one would take seconds.
-finish.wake_on_commit = submit.wake_on_commit = lambda queue_name: None  # type: ignore[assignment]
+finish.wake_on_commit = submit.wake_on_commit = lambda *_: None  # type: ignore[assignment]
 
 
 def fill() -> dict[str, int]:

@@ -1,17 +1,25 @@
 import json
+from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from pytest_django import DjangoCaptureOnCommitCallbacks
 
-from jobs.contract.plan import Arrangement, Axis, StudyPlan
+from jobs.contract.findings import Finding
+from jobs.contract.plan import Arrangement, Axis, Extension, StudyPlan
+from jobs.contract.spec import TrainSpec
 from jobs.contract.states import Outcome
 from jobs.equal_loss import LossVerdict
 from jobs.models import Job, Queue, Study, User, Workload
+from jobs.selectors.hosts import Abilities, mildest_findings
 from jobs.selectors.studies import view_study
 from jobs.selectors.study_words import headline
 from jobs.services.errors import SpecRefused
 from jobs.services.finish import finish_attempt
-from jobs.services.studies import cancel_study, create_study
+from jobs.services.studies import cancel_study, create_study, extend_study
 from jobs.statistics import Verdict
 from tests.jobs.factories import make_spec, make_summary, make_worker, start
 
@@ -145,3 +153,62 @@ def test_a_study_of_another_team_is_not_there(alice: User, stranger: User, queue
     study = create_study(owner=stranger, team=stranger.teams.get(), queue=queue, plan=plan(2, num_threads=[1]))
     assert api.get(f"/api/v1/studies/{study.pk}").status_code == 404
     assert api.post(f"/api/v1/studies/{study.pk}/cancel").status_code == 404
+
+
+def test_each_configuration_is_put_to_the_rules_once_however_often_it_runs(
+    alice: User, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[TrainSpec] = []
+
+    def remember(spec: TrainSpec, hosts: Sequence[Abilities]) -> list[Finding]:
+        asked.append(spec)
+        return mildest_findings(spec, hosts)
+
+    monkeypatch.setattr("jobs.selectors.studies.mildest_findings", remember)
+    study = submit(alice, queue, plan(15, optimizer=["sgd", "rmsprop"]))
+    assert len(asked) == 3
+    extend_study(study, alice, Extension(configurations=[{"optimizer": "adagrad"}]))
+    assert [spec.optimizer for spec in asked[3:]] == ["adagrad"]
+    assert Job.objects.filter(study=study).count() == 4 * 15
+
+
+def test_more_runs_cost_no_more_questions(alice: User, queue: Queue) -> None:
+    submit(alice, queue, plan(1, optimizer=["sgd"]))  # what is asked once in a process has been asked
+    counts = []
+    for repeats in (2, 8):
+        with CaptureQueriesContext(connection) as queries:
+            create_study(
+                owner=alice, team=alice.teams.get(), queue=queue, plan=plan(repeats, optimizer=["sgd"]), tags=["night"]
+            )
+        counts.append(len(queries))
+    assert counts[0] == counts[1]
+    assert Job.objects.filter(tags__name="night").count() == 20
+
+
+def test_a_baseline_that_no_worker_takes_is_refused_and_nothing_is_stored(alice: User, queue: Queue) -> None:
+    make_worker()
+    with pytest.raises(SpecRefused):
+        submit(alice, queue, plan(2, base=BASE | {"device": "cuda"}, device=["cpu"]))
+    assert not Study.objects.exists()
+    assert not Job.objects.exists()
+
+
+def test_runs_that_enter_together_stand_apart_in_the_line(alice: User, queue: Queue) -> None:
+    submit(alice, queue, plan(15, optimizer=["sgd"]))
+    keys = list(Job.objects.order_by("id").values_list("order_key", flat=True))
+    assert keys == sorted(set(keys))
+    assert min(after - before for before, after in pairwise(keys)) > 5e-5  # others can be placed between them
+
+
+def test_a_study_sends_a_few_wake_ups_and_none_after_one_that_was_not_sent(
+    alice: User,
+    queue: Queue,
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+) -> None:
+    for is_sent in (True, False):
+        woken: list[str] = []
+        monkeypatch.setattr("jobs.services.wake.wake", lambda name, to=woken, sent=is_sent: to.append(name) or sent)
+        with django_capture_on_commit_callbacks(execute=True):
+            submit(alice, queue, plan(15, optimizer=["sgd"]))
+        assert len(woken) == (8 if is_sent else 1)
