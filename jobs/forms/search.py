@@ -17,7 +17,9 @@ class SearchForm(forms.Form):
     """Axes to tick, a memory budget, and how sure the end is to be."""
 
     name = forms.CharField(label=_("Name"), required=False, max_length=150)
-    axes = forms.MultipleChoiceField(label=_("What may vary"), widget=forms.CheckboxSelectMultiple)
+    axes = forms.MultipleChoiceField(
+        label=_("What may vary"), widget=forms.CheckboxSelectMultiple(attrs={"class": "check"})
+    )
     num_steps = forms.IntegerField(
         label=_("Steps of a full run"),
         min_value=20,

@@ -154,6 +154,7 @@ def _page(request: HttpRequest, asked: Asked) -> dict[str, Any]:
 def _tables(asked: Asked) -> dict[str, Any]:
     query, compared = asked.query, _compared(asked)
     comparison = compared.comparison
+    comparable = comparability(asked.jobs)
     rows = [row for row in compared.rows if row.metric.name != "device_name"]  # stands among the circumstances
     return {
         "query": query,
@@ -162,7 +163,8 @@ def _tables(asked: Asked) -> dict[str, Any]:
         "columns": compared.columns,
         "baseline": compared.baseline,
         "comparison": comparison,
-        "comparability": comparability(asked.jobs),
+        "comparability": comparable,
+        "is_apart": comparable is not None and not comparable.is_comparable,
         "options": comparison.options if query.shows_all else comparison.diff,
         "rows": rows if query.shows_all or len(compared.columns) < 2 else [row for row in rows if row.differs],
         "num_same": sum(not row.differs for row in rows) if len(compared.columns) > 1 else 0,

@@ -51,6 +51,14 @@ def test_two_jobs_are_compared_in_what_they_differ(web: Client, alice: User) -> 
     ]
 
 
+def test_no_best_is_marked_among_runs_of_different_work(web: Client, alice: User) -> None:
+    base, same, other = ended_job(alice, 20.0), ended_job(alice, 10.0), ended_job(alice, 5.0, learning_rate=0.5)
+    assert '<span class="best">' in page_of(web, f"jobs={base.pk},{same.pk}")
+    page = page_of(web, f"jobs={base.pk},{other.pk}")
+    assert '<span class="best">' not in page
+    assert "Learning rate: 0.001 / 0.5" in page
+
+
 def test_what_is_the_same_is_shown_on_request(web: Client, alice: User) -> None:
     ids = f"jobs={ended_job(alice, 20.0).pk},{ended_job(alice, 10.0).pk}"
     assert 'id="options"' not in page_of(web, ids)

@@ -56,6 +56,15 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+// A menu that is open stays so when its part of the page is refreshed.
+let openMenus = [];
+document.addEventListener("htmx:beforeSwap", ({ target }) => {
+  openMenus = [...target.querySelectorAll("details.menu[open][id]")].map((menu) => menu.id);
+});
+document.addEventListener("htmx:afterSwap", () => {
+  for (const id of openMenus.splice(0)) document.getElementById(id)?.setAttribute("open", "");
+});
+
 // A form is sent once; the server holds to that too.
 document.addEventListener("submit", (event) => {
   if (event.defaultPrevented || event.target.method === "get") return;
