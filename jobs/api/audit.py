@@ -24,6 +24,7 @@ class AuditQuery(Query):
 
     job: int | None = Field(None, ge=1, le=_MAX_ID, description="Only what was done to this job.")
     study: int | None = Field(None, ge=1, le=_MAX_ID, description="Only what was done to this study as a whole.")
+    board: int | None = Field(None, ge=1, le=_MAX_ID, description="Only what was done to this leaderboard.")
     queue: str | None = Field(None, max_length=50, description="Only what was done to this queue and its jobs.")
     worker: int | None = Field(None, ge=1, le=_MAX_ID, description="Only what was done to this worker and its devices.")
     actor: str | None = Field(None, max_length=150, description="Only what this person did.")
@@ -44,6 +45,7 @@ class AuditEntryOut(Schema):
     reason: str
     job: int | None
     study: int | None
+    board: int | None
     queue: str | None
     worker: int | None
     detail: dict[str, Any]
@@ -62,6 +64,7 @@ class AuditEntryOut(Schema):
             reason=entry.reason,
             job=entry.job_id,
             study=entry.study_id,
+            board=entry.board_id,
             queue=entry.queue.name if entry.queue else None,
             worker=entry.worker_id,
             detail=entry.detail,
@@ -82,6 +85,7 @@ def audit(request: HttpRequest, query: ninja.Query[AuditQuery]) -> AuditPageOut:
     wanted = {
         "job_id": asked.job,
         "study_id": asked.study,
+        "board_id": asked.board,
         "queue__name": asked.queue,
         "worker_id": asked.worker,
         "actor_name": asked.actor,

@@ -30,6 +30,7 @@ class AuditAction(models.TextChoices):
     SHARE = "share", _("Share")
     UNSHARE = "unshare", _("End of share")
     DROP_POINTS = "drop_points", _("Drop points")
+    BASELINE = "baseline", _("Baseline")
 
 
 class AppendOnly(models.QuerySet["AuditEntry"]):
@@ -54,6 +55,7 @@ class AuditEntry(models.Model):
     subject = models.CharField(_("on"), max_length=250)
     job = models.ForeignKey("Job", null=True, blank=True, on_delete=models.SET_NULL, related_name="audit")
     study = models.ForeignKey("Study", null=True, blank=True, on_delete=models.SET_NULL, related_name="audit")
+    board = models.ForeignKey("Board", null=True, blank=True, on_delete=models.SET_NULL, related_name="audit")
     queue = models.ForeignKey("Queue", null=True, blank=True, on_delete=models.SET_NULL, related_name="audit")
     worker = models.ForeignKey("Worker", null=True, blank=True, on_delete=models.SET_NULL, related_name="audit")
     device = models.ForeignKey("Device", null=True, blank=True, on_delete=models.SET_NULL, related_name="audit")

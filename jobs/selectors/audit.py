@@ -8,8 +8,10 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from jobs.contract.spec import TrainSpec
 from jobs.models import AuditAction, AuditEntry, Job, Study, User
 from jobs.selectors.jobs import teams_of
+from jobs.selectors.study_words import changes_in_short
 
 PAGE_SIZE = 50
 
@@ -34,6 +36,7 @@ _SENTENCES: dict[str, str | Promise] = {
     AuditAction.EXTEND: _("extended it by %(runs)s runs"),
     AuditAction.SHARE: _("shared its report by a link"),
     AuditAction.UNSHARE: _("took back the link to its report"),
+    AuditAction.BASELINE: _("made %(after)s its baseline instead of %(before)s"),
     AuditAction.DROP_POINTS: _("dropped single points of %(runs)s runs older than %(days)s days"),
 }
 
@@ -55,10 +58,14 @@ class AuditPage:
 
 
 def visible_entries(user: User) -> QuerySet[AuditEntry]:
-    """What was done to the jobs and studies of the user's teams, newest first; for staff everything."""
+    """What was done to the jobs, studies and boards of the user's teams, newest first; for staff everything."""
     entries = AuditEntry.objects.order_by("-pk")
     teams = teams_of(user)
-    return entries if user.is_staff else entries.filter(Q(job__team__in=teams) | Q(study__team__in=teams))
+    return (
+        entries
+        if user.is_staff
+        else entries.filter(Q(job__team__in=teams) | Q(study__team__in=teams) | Q(board__team__in=teams))
+    )
 
 
 def history_of(subject: Job | Study) -> list[AuditLine]:
@@ -87,4 +94,7 @@ def _readable(detail: dict[str, Any]) -> dict[str, Any]:
 def _in_words(value: Any) -> Any:
     if value is None:
         return gettext("none")
+    if isinstance(value, dict):
+        known = {name: each for name, each in value.items() if name in TrainSpec.model_fields}
+        return changes_in_short(known) or gettext("the defaults")
     return f"{value:g}" if isinstance(value, float) else value

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils.translation import gettext
 
-from jobs.models import Device, Job, Queue, Study, User, Worker
+from jobs.models import Board, Device, Job, Queue, Study, User, Worker
 from jobs.models.audit import AuditAction, AuditEntry
 from jobs.services.errors import NotPossible
 
@@ -27,6 +27,7 @@ def note(
     *,
     job: Job | None = None,
     study: Study | None = None,
+    board: Board | None = None,
     queue: Queue | None = None,
     worker: Worker | None = None,
     device: Device | None = None,
@@ -34,7 +35,7 @@ def note(
     **detail: Any,
 ) -> AuditEntry:
     """Keep who did what; `by` is None where Pitwall did it itself. The first thing named is the subject, if any is."""
-    subject = job or study or device or worker or queue
+    subject = job or study or board or device or worker or queue
     entry = AuditEntry(
         actor=by,
         actor_name=by.get_username() if by else "",
@@ -42,6 +43,7 @@ def note(
         subject=str(subject or "")[:250],
         job=job,
         study=study,
+        board=board,
         queue=queue or (job.queue if job else None),
         worker=worker or (device.worker if device else None),
         device=device,

@@ -1,6 +1,6 @@
 """Boards are kept when a run ends, in the transaction of its end; see `jobs.models.board`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from statistics import median
 from typing import Any
@@ -13,8 +13,9 @@ from jobs.contract.keys import configuration, configuration_key, workload
 from jobs.contract.states import Outcome
 from jobs.contract.stored import read_stored_spec
 from jobs.loss_course import Course, course_of, target_of, thinned
-from jobs.models import Attempt, Board, BoardEntry, Workload
+from jobs.models import Attempt, AuditAction, Board, BoardEntry, User, Workload
 from jobs.selectors.curves import read_own_curve
+from jobs.services.audit import note
 
 # How a run may end and still say something of its configuration; the others were stopped by something else.
 TELLING = (Outcome.SUCCEEDED, Outcome.DIVERGED, Outcome.OUT_OF_MEMORY)
@@ -146,6 +147,22 @@ def _ended_attempts() -> QuerySet[Attempt]:
     return found.only("pk", "outcome", "resumed_from", "resumed_at_step")
 
 
-def change_baseline(board: Board, entry: BoardEntry) -> None:
-    """Hold the board against another of its configurations."""
-    Board.objects.filter(pk=board.pk).update(baseline=entry)
+def change_baseline(board: Board, entry: BoardEntry, by: User) -> None:
+    """Hold the board against another of its configurations; where it is held against this one, nothing changes."""
+    with transaction.atomic():
+        locked = Board.objects.select_for_update(of=("self",)).select_related("baseline").get(pk=board.pk)
+        before = locked.baseline
+        if before == entry:
+            return
+        Board.objects.filter(pk=board.pk).update(baseline=entry)
+        note(
+            by,
+            AuditAction.BASELINE,
+            board=locked,
+            before=_differing(before.configuration, entry.configuration) if before else None,
+            after=_differing(entry.configuration, before.configuration if before else configuration({})),
+        )
+
+
+def _differing(configuration: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in configuration.items() if name not in other or other[name] != value}

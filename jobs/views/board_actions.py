@@ -51,7 +51,7 @@ def board_baseline(request: HttpRequest, pk: int) -> HttpResponse:
     entry = get_object_or_404(board.entries, pk=int(wanted) if wanted.isdecimal() and len(wanted) < 19 else 0)
 
     def done() -> str:
-        change_baseline(board, entry)
+        change_baseline(board, entry, person(request))
         return gettext("The board is held against this configuration from now on.")
 
     return _do(request, done)

@@ -7,7 +7,8 @@ import pytest
 from django.test import Client
 
 from jobs.contract.states import Outcome
-from jobs.models import Board, Job, User
+from jobs.models import AuditEntry, Board, Job, User
+from jobs.selectors.audit import audit_line, visible_entries
 from tests.jobs.factories import VERSIONS, make_ended_job, make_job, make_spec
 from tests.web.conftest import browser_of
 
@@ -127,6 +128,23 @@ def test_reproducing_repeating_and_another_baseline(web: Client, runs: list[Job]
     web.post(f"/leaderboard/{board.pk}/baseline/", {"entry": fast.pk})
     board.refresh_from_db()
     assert board.baseline == fast
+
+
+def test_a_change_of_the_baseline_is_in_the_audit_trail(
+    web: Client, runs: list[Job], alice: User, stranger: User
+) -> None:
+    board = Board.objects.get()
+    fast = board.entries.order_by("-pk")[0]
+    for _twice in range(2):
+        web.post(f"/leaderboard/{board.pk}/baseline/", {"entry": fast.pk})
+    [entry] = AuditEntry.objects.all()
+    assert (entry.actor, entry.board, entry.subject) == (alice, board, str(board))
+    assert audit_line(entry).text == "made bf16-mixed its baseline instead of fp32"
+    assert list(visible_entries(alice)) == [entry]
+    assert not visible_entries(stranger).exists()
+    Board.objects.all().delete()
+    entry = AuditEntry.objects.get()
+    assert (entry.board, entry.subject) == (None, str(board)), "it outlives the board"
 
 
 def test_strangers_do_nothing_to_a_board(stranger: User, runs: list[Job]) -> None:
