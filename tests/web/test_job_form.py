@@ -209,3 +209,14 @@ def test_a_running_job_can_be_cloned_after_an_option_is_gone(web: Client, alice:
     job = make_job(alice)
     Job.objects.filter(pk=job.pk).update(spec=job.spec | {"forgotten_option": 1})
     assert web.get(f"/jobs/new/?from={job.pk}").status_code == 200
+
+
+def test_a_warning_about_the_number_of_steps_stands_at_the_epochs(web: Client, filled: dict[str, str]) -> None:
+    asked = {
+        "model": "mlp", "dataset": "digits", "num_steps": "", "num_epochs": "1", "micro_batch_size": "350",
+        "device": "cpu", "parallelism": "ddp", "num_devices": "2", "ddp_comm_hook": "powersgd",
+    }  # fmt: skip
+    for epochs, is_warned in (("1", True), ("2", False)):
+        notes = web.post("/jobs/check/", filled | asked | {"num_epochs": epochs}).context["notes"]
+        texts = [text for _severity, text in notes.get("num_epochs", [])]
+        assert texts == (["powersgd compresses nothing in its first 2 steps; ask for more."] if is_warned else [])

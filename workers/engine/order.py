@@ -8,6 +8,7 @@ from itertools import count
 import torch
 from torch import Tensor
 
+from jobs.contract.lengths import count_steps_per_epoch
 from jobs.contract.spec import TrainSpec
 
 
@@ -45,7 +46,7 @@ class BatchOrder:
     @property
     def steps_per_epoch(self) -> int:
         """Global batches in the training split, the incomplete last one included where it is kept."""
-        return self._num_whole + (self.tail_size > 0)
+        return count_steps_per_epoch(self.num_samples, self._global_batch_size, drop_last=self.drop_last)
 
     @property
     def tail_size(self) -> int:

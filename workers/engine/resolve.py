@@ -3,12 +3,12 @@
 from jobs.contract.catalog import Catalog, DataKind
 from jobs.contract.errors import InvalidSpec
 from jobs.contract.facts import HostFacts
+from jobs.contract.lengths import length_in_steps
 from jobs.contract.rules import resolve_device_kind
 from jobs.contract.spec import DeviceKind, Task, TrainSpec, parse_spec
 from workers.engine.checks import require_allowed
 from workers.engine.data.dataset import Dataset
 from workers.engine.optimizers import decide_weight_decay
-from workers.engine.order import BatchOrder
 from workers.engine.threads import default_num_threads
 
 
@@ -18,22 +18,20 @@ def resolve(spec: TrainSpec, facts: HostFacts, dataset: Dataset, catalog: Catalo
     Raises `RefusedSpec` where the data set, now that it is loaded, does not suit: too few samples for one global batch,
     or a number of classes that the precision cannot take.
     """
-    catalog = _as_loaded(catalog, spec.dataset, dataset)
+    catalog = as_loaded(catalog, spec.dataset, dataset)
     require_allowed(spec, facts, catalog)
-    steps_per_epoch = BatchOrder.of(spec, len(dataset.train), rank=0).steps_per_epoch
-    num_steps = spec.num_steps if spec.num_epochs is None else spec.num_epochs * steps_per_epoch
     device = DeviceKind(resolve_device_kind(spec, facts))
     num_threads = spec.num_threads or default_num_threads(facts.num_cpu_cores, spec.num_local_ranks)
     decided: dict[str, object] = {
         "device": device,
-        "num_steps": num_steps,
+        "num_steps": length_in_steps(spec, len(dataset.train)),
         "num_epochs": None,
         "num_threads": num_threads,
     }
     if spec.task is Task.TRAIN:
         decided["weight_decay"] = decide_weight_decay(spec)
     resolved = spec.model_copy(update=decided | _sizes_of(dataset))
-    require_allowed(resolved, facts, catalog)  # some rules wait for the number of steps
+    require_allowed(resolved, facts, catalog)
     return resolved
 
 
@@ -56,7 +54,7 @@ def _can_be_asked_for(name: str, size: int) -> bool:
     return True
 
 
-def _as_loaded(catalog: Catalog, name: str, dataset: Dataset) -> Catalog:
+def as_loaded(catalog: Catalog, name: str, dataset: Dataset) -> Catalog:
     """The catalog with what only loading the data set could tell, or what it told wrongly."""
     seen = {
         "num_train_samples": len(dataset.train),

@@ -31,7 +31,7 @@ from workers.engine.memory import read_rss, reset_peaks
 from workers.engine.parallel import Exchange, Rank, process_group, without_reduction
 from workers.engine.profiler import profile_steps, take_along
 from workers.engine.report import Report
-from workers.engine.resolve import resolve
+from workers.engine.resolve import as_loaded, resolve
 from workers.engine.resources import Resources, store_resources
 from workers.engine.setting import Setting
 from workers.engine.step import Step
@@ -53,9 +53,11 @@ def run(
     claim_gpu(asked.device, rank)
     facts = read_host_facts(with_gpus=asked.device is not DeviceKind.CPU)
     catalog = read_catalog()
-    warnings = require_allowed(asked, facts, catalog)
+    require_allowed(asked, facts, catalog)  # before anything is loaded
     rss_before_build_bytes = read_rss()
     dataset = load_dataset(asked.dataset, Sizes.of(asked))
+    catalog = as_loaded(catalog, asked.dataset, dataset)
+    warnings = require_allowed(asked, facts, catalog)  # some rules wait for the number of samples
     spec = resolve(asked, facts, dataset, catalog)
     report.summary.device_name = _device_name(spec, facts, rank)
     report.emit(_started(spec, facts, dataset, report.summary.device_name))

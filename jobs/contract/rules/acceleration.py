@@ -103,12 +103,12 @@ def cuda_graph_optimizer(at: Situation) -> Iterator[Finding]:
 def cuda_graph_length(at: Situation) -> Iterator[Finding]:
     """A run that ends before its warm-up would record nothing."""
     spec = at.spec
-    if not spec.cuda_graph or spec.num_steps is None:
+    if not spec.cuda_graph or at.num_steps is None:
         return
     warmup = graph_warmup_steps(spec.parallelism)
-    if spec.num_steps <= warmup:
+    if at.num_steps <= warmup:
         yield refuse(
-            "num_steps", _("A CUDA graph is recorded after %(warmup)s steps; ask for more steps."), warmup=warmup
+            at.length_field, _("A CUDA graph is recorded after %(warmup)s steps; ask for more steps."), warmup=warmup
         )
 
 

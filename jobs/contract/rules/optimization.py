@@ -45,12 +45,12 @@ def optimizer_implementation(at: Situation) -> Iterator[Finding]:
 @rule
 def warmup_ends(at: Situation) -> Iterator[Finding]:
     """The learning rate reaches its height before the run ends."""
-    if at.spec.num_steps is not None and at.spec.warmup_steps >= at.spec.num_steps:
+    if at.num_steps is not None and at.spec.warmup_steps >= at.num_steps:
         yield refuse(
             "warmup_steps",
             _("The warm-up of %(warmup)s steps does not end within the run's %(steps)s steps."),
             warmup=at.spec.warmup_steps,
-            steps=at.spec.num_steps,
+            steps=at.num_steps,
         )
 
 

@@ -72,9 +72,9 @@ def ddp_on_this_device(at: Situation) -> Iterator[Finding]:
             )
     if spec.ddp_comm_hook is DdpCommHook.POWERSGD:
         yield warn("ddp_comm_hook", _("powersgd changes the loss: compare it at equal loss, not only at equal steps."))
-        if spec.num_steps is not None and spec.num_steps <= POWERSGD_START_STEP:
+        if at.num_steps is not None and at.num_steps <= POWERSGD_START_STEP:
             yield warn(
-                "num_steps",
+                at.length_field,
                 _("powersgd compresses nothing in its first %(steps)s steps; ask for more."),
                 steps=POWERSGD_START_STEP,
             )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from jobs.contract.catalog import Catalog
 from jobs.contract.facts import DeviceFacts, HostFacts
 from jobs.contract.findings import Finding, Severity
+from jobs.contract.lengths import length_in_steps
 from jobs.contract.spec import DeviceKind, TrainSpec
 
 
@@ -28,6 +29,17 @@ class Situation:
         if self.facts is None:
             return None
         return resolve_device_kind(self.spec, self.facts)
+
+    @property
+    def num_steps(self) -> int | None:
+        """The run's optimizer steps; None where it has no length, or epochs of a split whose size is not known."""
+        dataset = self.catalog.dataset(self.spec.dataset)
+        return length_in_steps(self.spec, dataset.num_train_samples if dataset else None) or None
+
+    @property
+    def length_field(self) -> str:
+        """The field in which the length was given."""
+        return "num_epochs" if self.spec.num_steps is None and self.spec.num_epochs is not None else "num_steps"
 
     @property
     def devices(self) -> list[DeviceFacts]:
