@@ -5,16 +5,23 @@ from collections.abc import Sequence
 from django.utils.translation import gettext
 
 from jobs.contract.states import Outcome
-from jobs.figures.bars import bar_figure
-from jobs.figures.style import Figure, colour_of, layout, shortened
+from jobs.figures.style import Figure, colour_of, in_lines, layout, on_screen, titled
 from jobs.selectors.studies import StudyRow, StudyView
 from jobs.selectors.study_words import in_short
+
+_FEW = 12
+_LEAST_PX = 260
+_FRAME_PX, _LINE_PX, _GAP_PX = (
+    70,
+    15,
+    10,
+)  # the axis below with its title, a line of a label, what is between two labels
 
 
 def study_figures(view: StudyView) -> dict[str, Figure]:
     """Every figure that has something to show, by its name, the plan's first configuration first."""
     rows = sorted(view.rows, key=lambda row: row.configuration.place)
-    names = [shortened(in_short(row), 24) for row in rows]
+    names = [in_short(row) for row in rows]
     memory = [row.peak_bytes for row in rows]
     found = {
         "speed": _speed_figure(rows, names),
@@ -26,10 +33,26 @@ def study_figures(view: StudyView) -> dict[str, Figure]:
 
 
 def _memory_figure(names: Sequence[str], memory: Sequence[float | None]) -> Figure:
-    """The peak of each, the median over its repeats."""
-    figure = bar_figure(names, memory, title=gettext("Peak memory"), unit="bytes")
-    figure["layout"]["meta"]["caption"] = gettext("The median over the repeats that ended well.")
-    return figure
+    """The peak of each as a bar, the median over its repeats."""
+    shown, unit = on_screen(memory, "bytes")
+    told = [(place, value) for place, value in enumerate(shown) if value is not None]
+    bars = {
+        "type": "bar",
+        "orientation": "h",
+        "x": [value for _place, value in told],
+        "y": [place for place, _value in told],
+        "text": [f"{value:.4g}" for _place, value in told],
+        "textangle": 0,
+        "hovertext": [names[place] for place, _value in told],
+        "hovertemplate": f"%{{hovertext}}: %{{x:.5g}} {unit}<extra></extra>",
+        "marker": {"color": [colour_of(place) for place, _value in told]},
+        "meta": {"places": [place for place, _value in told]},
+    }
+    words = "; ".join(f"{names[place]} {value:.4g}" for place, value in told)
+    caption = gettext("The median over the repeats that ended well.")
+    shape = _across(names, titled(gettext("Peak memory"), unit), caption, words)
+    shape["bargap"] = 0.35
+    return {"data": [bars], "layout": shape}
 
 
 def _speed_figure(rows: Sequence[StudyRow], names: Sequence[str]) -> Figure | None:
@@ -125,9 +148,22 @@ def _across(names: Sequence[str], x_title: str, caption: str, alternative: str) 
         showlegend=False,
         hovermode="closest",
     )
-    ticks = {"tickvals": list(range(len(names))), "ticktext": list(names), "range": [len(names) - 0.5, -0.5]}
+    labels = [in_lines(name, most=_most_lines(len(names))) for name in names]
+    ticks = {"tickvals": list(range(len(names))), "ticktext": labels, "range": [len(names) - 0.5, -0.5]}
     shape["yaxis"] |= ticks
+    shape["height"] = _height_px(labels)
     return shape
+
+
+def _most_lines(num_labels: int) -> int:
+    """Whole names for a few; a chart of many would not end."""
+    return 3 if num_labels <= _FEW else 2 if num_labels <= 2 * _FEW else 1
+
+
+def _height_px(labels: Sequence[str]) -> int:
+    """So high that no label touches the next one."""
+    num_lines = max((label.count("<br>") + 1 for label in labels), default=1)
+    return max(_LEAST_PX, _FRAME_PX + len(labels) * (_GAP_PX + _LINE_PX * num_lines))
 
 
 def _upright(x: float) -> Figure:

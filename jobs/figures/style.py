@@ -1,6 +1,7 @@
 """How every figure looks: one palette, one layout, and what it says in words."""
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -80,6 +81,11 @@ def titled(title: str, unit: str) -> str:
 def counted(count: float) -> str:
     """A whole number, grouped by thousands."""
     return str(number_format(round(count), use_l10n=True, force_grouping=True))
+
+
+def in_lines(label: str, width: int = 28, most: int = 3) -> str:
+    """A label that fits beside a row: broken into lines, as Plotly breaks them, and cut only behind the last one."""
+    return "<br>".join(textwrap.wrap(label, width, max_lines=most, placeholder=" …"))
 
 
 def shortened(label: str, most: int = 28) -> str:

@@ -1,6 +1,6 @@
 """The leaderboard: a board at a time, and the list of all."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +12,12 @@ from django.views.decorators.http import require_GET
 
 from jobs.contract.spec import TrainSpec
 from jobs.figures.board import pareto_figure
-from jobs.figures.board_history import history_figure
+from jobs.figures.board_history import MOST_LINES, history_figure
 from jobs.forms.board_address import GIB, BoardAddress
 from jobs.live import list_version, read_open_jobs
 from jobs.models import Board
 from jobs.selectors.asked_work import open_runs
-from jobs.selectors.board_history import history_of
+from jobs.selectors.board_history import Regression, history_of
 from jobs.selectors.board_words import badge, headline, loss_words, ratio_words
 from jobs.selectors.leaderboard import (
     LOSS_METRIC,
@@ -93,9 +93,19 @@ def board_history(request: HttpRequest, pk: int) -> HttpResponse:
     context = {
         "has_history": bool(history.changes) or any(len(line.moments) > 1 for line in history.lines),
         "figure": history_figure(history, labels),
-        "regressions": [(one, _words_of(one.configuration)) for one in history.regressions],
+        "key": [(label, line.moments[-1]) for label, line in zip(labels[:MOST_LINES], history.lines, strict=False)],
+        "regressions": _by_change(history.regressions),
     }
     return render(request, "boards/_history.html", context)
+
+
+def _by_change(regressions: Sequence[Regression]) -> list[tuple[str, list[tuple[Regression, str]]]]:
+    """Those that got slower, told once for each change of versions, the worst first."""
+    changes = dict.fromkeys(one.words for one in regressions)
+    return [
+        (change, [(one, _words_of(one.configuration)) for one in regressions if one.words == change])
+        for change in changes
+    ]
 
 
 def _page(request: HttpRequest, found: Board) -> HttpResponse:

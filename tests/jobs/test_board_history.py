@@ -60,6 +60,15 @@ def test_versions_that_changed_are_marked(grounds: list[Board]) -> None:
     assert figure["data"][1]["y"] == [12.0, 10.0, 11.0]
 
 
+def test_changes_that_lie_close_together_are_one_mark(team: Team) -> None:
+    for torch, day in (("2.11", 0), ("2.12", 99), ("2.13", 100)):
+        make_entry(make_board(team, torch, day), 10.0)
+    figure = history_figure(history_of(Board.objects.get(versions__torch="2.13")), ["plain"])
+    assert [mark["x0"] for mark in figure["layout"]["shapes"]] == ["2027-02-08T12:00:00"]
+    assert [mark["text"] for mark in figure["layout"]["annotations"]] == ["torch 2.11 → 2.12; torch 2.12 → 2.13"]
+    assert "the newest 20 runs" in figure["layout"]["meta"]["caption"]
+
+
 def test_what_got_slower_beyond_noise_is_told_and_noise_is_not(grounds: list[Board]) -> None:
     make_entry(grounds[1], 10.0, 10.1, 9.9)
     make_entry(grounds[2], 11.0, 11.2, 10.9)

@@ -2,6 +2,7 @@ import json
 from collections.abc import Sequence
 from itertools import pairwise
 
+import plotly.graph_objects as go
 import pytest
 from django.db import connection
 from django.test import Client
@@ -13,6 +14,7 @@ from jobs.contract.plan import Arrangement, Axis, Extension, StudyPlan
 from jobs.contract.spec import TrainSpec
 from jobs.contract.states import Outcome
 from jobs.equal_loss import LossVerdict
+from jobs.figures.study import study_figures
 from jobs.models import Job, Queue, Study, User, Workload
 from jobs.selectors.hosts import Abilities, mildest_findings
 from jobs.selectors.studies import view_study
@@ -79,6 +81,17 @@ def test_the_margin_is_one_percent_of_the_first_runs_loss_and_stays(alice: User,
     run(study, 1, step_time_ms=10.0, loss=4.0)
     assert Workload.objects.get() == workload
     assert Workload.objects.get().loss_margin == workload.loss_margin
+
+
+def test_charts_name_each_configuration_whole(alice: User, queue: Queue) -> None:
+    study = submit(alice, queue, plan(2, optimizer_impl=["foreach"]))
+    run(study, 0, step_time_ms=10.0, loss=2.0)
+    run(study, 1, step_time_ms=5.0, loss=2.0)
+    figures = study_figures(view_study(study))
+    assert set(figures) == {"speed", "runs", "loss", "memory"}
+    for figure in figures.values():
+        go.Figure(figure)  # refuses what Plotly does not know
+        assert figure["layout"]["yaxis"]["ticktext"] == ["Baseline", "optimizer implementation<br>foreach"]
 
 
 def test_one_repeat_is_too_few_for_a_verdict(alice: User, queue: Queue) -> None:

@@ -182,6 +182,7 @@ def test_a_regression_across_versions_is_told_beside_the_history(web: Client, al
             )
     newest = Board.objects.get(versions__torch="2.13.0")
     page = web.get(f"/leaderboard/{newest.pk}/history/").content.decode()
-    assert "defaults got slower with torch 2.12.1 → 2.13.0" in page
+    assert "1 configuration got slower with torch 2.12.1 → 2.13.0" in page
+    assert "<b>defaults</b> 1.20 times the step time" in page
     assert "Over time" in page
     assert "got slower" not in web.get(f"/leaderboard/{newest.pk - 1}/history/").content.decode()

@@ -28,6 +28,7 @@
     for (const box of document.querySelectorAll("[data-figure]")) {
       const figure = figures[box.dataset.figure];
       box.setAttribute("aria-label", figure.layout.meta.alternative);
+      box.style.height = `${figure.layout.height}px`;
       window.Plotly.react(box, figure.data, themed(figure.layout), config);
     }
   }

@@ -10,6 +10,7 @@ function drawAll() {
     if (box.pitwallFigure) continue;
     const figure = figures[box.dataset.figure];
     box.setAttribute("aria-label", figure.layout.meta.alternative);
+    box.style.height = `${figure.layout.height}px`;
     const show = () => draw(box, figure);
     box.addEventListener("recolour", show);
     show();
