@@ -144,6 +144,7 @@ class Job(Figures):
                 name="job_open",
             ),
             # The newest of a team's runs of one kind, and how many there are.
+            models.Index(fields=["owner", "team", "-id"], name="job_by_owner"),
             models.Index(fields=["team", "model", "-id"], name="job_by_model"),
             models.Index(fields=["team", "device_kind", "-id"], name="job_by_device"),
             models.Index(fields=["team", "outcome", "-id"], name="job_by_outcome"),

@@ -31,8 +31,9 @@ def asks_for_configuration(spec: TrainSpec, configuration: Mapping[str, Any]) ->
 
 def open_runs(board: Board) -> list[Job]:
     """The team's jobs that wait or run and ask for the board's work, wherever they will run."""
+    # No outcome yet: so the few that are open are found by that, and not among all runs of the model.
     found = Job.objects.filter(
-        team=board.team_id, state__in=OPEN_STATES, model=board.model, dataset=board.dataset
+        team=board.team_id, outcome=None, state__in=OPEN_STATES, model=board.model, dataset=board.dataset
     ).only("pk", "spec", "state")
     asked = ((job, job.stored_spec) for job in found[:_MOST_OPEN])
     return [job for job, stored in asked if not stored.unread and asks_for_work(stored.spec, board.workload)]

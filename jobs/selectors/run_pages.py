@@ -24,7 +24,7 @@ from jobs.models import Job, User
 from jobs.selectors.jobs import teams_of
 from jobs.selectors.line import count_up_to
 from jobs.selectors.run_fields import Kind, RunField, find_field, run_fields
-from jobs.selectors.run_query import RunQuery
+from jobs.selectors.run_query import RunQuery, condition
 
 FEW = 2000  # as many as are sorted by themselves without being noticed
 _MOST_TEAMS = 50  # more than these are not walked one by one
@@ -147,6 +147,9 @@ def _teams_in(query: RunQuery, user: User) -> list[int]:
     teams = teams_of(user)
     for term in query.teams:
         teams = teams.filter(name__in=term.values)
+    for term in query.owners:
+        # The list of a team in which they own nothing would be read to its end to find that out.
+        teams = teams.filter(pk__in=Job.objects.filter(condition(term, user)).values("team"))
     return list(teams.order_by("pk").values_list("pk", flat=True))
 
 

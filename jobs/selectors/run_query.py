@@ -109,6 +109,11 @@ class RunQuery:
         """The terms that name teams: they decide whose lists are read."""
         return [term for term in self.terms if term.field and term.field.name == "team" and term.sign == ":"]
 
+    @property
+    def owners(self) -> list[Term]:
+        """The terms that name who owns runs: few teams have any of theirs."""
+        return [term for term in self.terms if term.field and term.field.name == "owner" and term.sign == ":"]
+
     def apply(self, jobs: QuerySet[Job], user: User) -> QuerySet[Job]:
         """The jobs for which every term holds, those aside that name teams; none where something is not understood."""
         if self.problems:

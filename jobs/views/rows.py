@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext
 
 from jobs.contract.spec import TrainSpec
+from jobs.forms.run_list import JOB
 from jobs.messages import option_title
 from jobs.models import Attempt, Job, User
 from jobs.models.figures import RANKED_METRICS
@@ -18,6 +19,9 @@ from jobs.selectors.run_fields import Part, run_fields
 
 # What stands under the job's name already, or goes without saying.
 _NOT_IN_CHIPS = ("task", "model", "dataset")
+
+# The columns for which a job's relation is read.
+_SHOWN_IN = {"owner": {"owner"}, "team": {"team"}, "queue": {"queue"}, "tags": {"tag", JOB}}
 
 _LONG = ("error", "findings", "versions", "hardware", "artifacts", "resolved_spec")
 
@@ -43,14 +47,14 @@ class JobRow:
 
 
 def listed_jobs(user: User, columns: Iterable[str] = ()) -> QuerySet[Job]:
-    """The jobs that a person sees, with what a line of them needs and nothing that is long."""
-    fields = run_fields()
-    figures = {name for name in columns if name in fields and fields[name].part is Part.FIGURE}
+    """The jobs that a person sees, with what these columns of them need and nothing that is long."""
+    fields, names = run_fields(), {*columns}
+    figures = {name for name in names if name in fields and fields[name].part is Part.FIGURE}
     long = [*_LONG] if figures - {*RANKED_METRICS} else [*_LONG, "summary"]
     jobs = visible_jobs(user).defer(None).select_related(None).select_related("last_attempt")
     jobs = jobs.defer("cancel_reason", *(f"last_attempt__{name}" for name in long))
-    # Few people, teams and queues own many runs: each is read once.
-    jobs = jobs.prefetch_related("owner", "team", "queue", "tags")
+    # Few people, teams and queues own many runs: each is read once, and only where it is shown.
+    jobs = jobs.prefetch_related(*(related for related, shown_in in _SHOWN_IN.items() if names & shown_in))
     return jobs.annotate(resolved_num_steps=JsonNumber("last_attempt__resolved_spec", "num_steps"))
 
 
