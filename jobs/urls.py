@@ -60,6 +60,7 @@ urlpatterns = [
     path("studies/<int:pk>/pause/", studies.study_pause, name="study-pause"),
     path("studies/<int:pk>/resume/", studies.study_resume, name="study-resume"),
     path("studies/<int:pk>/extend/", studies.study_extend, name="study-extend"),
+    path("studies/<int:pk>/extend/check/", studies.study_extend_check, name="study-extend-check"),
     path("studies/<int:pk>/share/", study_reports.study_share, name="study-share"),
     path("studies/<int:pk>/unshare/", study_reports.study_unshare, name="study-unshare"),
     path("studies/<int:pk>/report/", study_reports.study_report, name="study-report"),

@@ -17,7 +17,7 @@ from jobs.contract.plan import Extension, StudyPlan
 from jobs.equal_loss import LossComparison
 from jobs.models import Study
 from jobs.selectors.studies import StudyRow, StudyView, view_study, visible_studies
-from jobs.selectors.study_estimates import StudyEstimate, estimate_study
+from jobs.selectors.study_estimates import StudyEstimate, estimate_extension, estimate_study
 from jobs.selectors.study_words import headline, row_words
 from jobs.services.studies import (
     as_entries,
@@ -248,6 +248,16 @@ def release_study(request: HttpRequest, study_id: int) -> StudyOut:
     study = _visible(request, study_id)
     resume_study(study, asker(request))
     return StudyOut.of(view_study(study))
+
+
+@router.post(
+    "/studies/{int:study_id}/extend/estimate",
+    response={200: StudyEstimateOut, 400: ErrorsOut} | _REFUSED,
+    summary="Estimate an extension",
+)
+def weigh_extension(request: HttpRequest, study_id: int, extension: Extension) -> StudyEstimateOut:
+    """What an extension would queue on top, and what that takes as far as it was measured."""
+    return StudyEstimateOut.of(estimate_extension(_visible(request, study_id), extension))
 
 
 @router.post(

@@ -11,7 +11,7 @@ from django.db.models import Count, Q, QuerySet
 
 from jobs.contract.errors import InvalidSpec
 from jobs.contract.findings import Finding
-from jobs.contract.plan import Configuration, StudyPlan, expand
+from jobs.contract.plan import Configuration, StudyPlan, expand, interleaved
 from jobs.contract.rules import refusals
 from jobs.contract.states import OPEN_STATES, Outcome
 from jobs.contract.stored import read_stored_plan, read_stored_spec
@@ -32,6 +32,7 @@ _UNREAD = (
     "error",
 )
 
+Repeat = tuple[Configuration, int]  # of which configuration, and which one
 Runs = Mapping[int, Attempt]  # those that succeeded in one piece, by their seed
 
 
@@ -168,6 +169,18 @@ def board_of(view: StudyView) -> Board | None:
         return None
     keys = {"workload_key": newest.workload_key, "environment_key": newest.environment_key}
     return Board.objects.filter(team=view.study.team_id, **keys).first()
+
+
+def in_turns(configurations: Sequence[Configuration], num_repeats: int) -> list[Repeat]:
+    """Every repeat of every configuration, in the order A B B A."""
+    return [(configurations[index], repeat) for index, repeat in interleaved(len(configurations), num_repeats)]
+
+
+def missing_runs(study: Study, configurations: Sequence[Configuration], num_repeats: int) -> list[Repeat]:
+    """Those of so many repeats of these configurations that the study does not have yet, in turns."""
+    there = {(job.study_place, job.spec["seed"]) for job in Job.objects.filter(study=study).only("study_place", "spec")}
+    runs = in_turns(configurations, num_repeats)
+    return [(one, repeat) for one, repeat in runs if (one.place, one.spec.seed + repeat) not in there]
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,19 @@
 """What a study would take, told before it is submitted: from what was measured, else from the engine's estimates."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jobs.contract.findings import Finding
-from jobs.contract.plan import Configuration, StudyPlan, expand
+from jobs.contract.plan import Configuration, Extension, StudyPlan, expand, extend
 from jobs.contract.spec import DeviceKind, TrainSpec
 from jobs.contract.states import Outcome
-from jobs.models import Job, Queue, SpecEstimate, Team
+from jobs.models import Job, Queue, SpecEstimate, Study, Team
 from jobs.models.estimate import estimate_key
 from jobs.selectors.durations import Durations, measured_durations
 from jobs.selectors.hosts import online_workers
-from jobs.selectors.studies import refused_by
+from jobs.selectors.studies import missing_runs, refused_by
 from jobs.selectors.turns import num_wanted
 
 _RUNS_READ = 400
@@ -26,11 +27,11 @@ Refused = list[tuple[Configuration, list[Finding]]]
 
 @dataclass(frozen=True)
 class StudyEstimate:
-    """Sums are over the configurations that would run and of which it is known; None where it is known of none."""
+    """Sums are over the runs that would be queued and of which it is known; None where it is known of none."""
 
-    num_configurations: int  # the baseline is one of them
-    num_repeats: int
-    most_repeats: int  # where repeats are added until it is sure
+    num_configurations: int  # that are run; the baseline is one of them
+    num_runs: int
+    most_runs: int  # where repeats are added until it is sure
     device_s: float | None
     num_untimed: int  # configurations like which none was measured
     peak_bytes: int | None  # of the one that needs most, on one device
@@ -38,14 +39,10 @@ class StudyEstimate:
     left_out: Refused
 
     @property
-    def num_runs(self) -> int:
-        """Jobs that the study would queue."""
-        return self.num_configurations * self.num_repeats
-
-    @property
-    def most_runs(self) -> int:
-        """Jobs that it may come to."""
-        return self.num_configurations * self.most_repeats
+    def num_repeats(self) -> int | None:
+        """Runs of each configuration; None where some get more than others."""
+        each, left = divmod(self.num_runs, self.num_configurations) if self.num_configurations else (0, 0)
+        return None if left else each
 
     @property
     def device_minutes(self) -> float | None:
@@ -54,30 +51,59 @@ class StudyEstimate:
 
 
 def estimate_study(plan: StudyPlan, queue: Queue, team: Team) -> StudyEstimate:
-    """Raises `InvalidSpec` where the plan cannot be."""
+    """What a new study would queue. Raises `InvalidSpec` where the plan cannot be."""
     configurations = expand(plan)
     left_out = refused_by(queue, configurations)
-    out = {configuration.place for configuration, _findings in left_out}
-    specs = [one.spec for one in configurations if one.place not in out]
+    able = _without(configurations, {one.place for one, _findings in left_out})
+    counts = {one.place: plan.num_repeats for one in able}
+    return _estimate(able, counts, len(able) * plan.most_repeats, queue, team, left_out)
+
+
+def estimate_extension(study: Study, extension: Extension) -> StudyEstimate:
+    """What would come on top of a study. Raises `InvalidSpec` where the extension cannot be."""
+    plan = extend(study.study_plan, extension)
+    configurations = expand(plan)
+    left_out = refused_by(study.queue, configurations[len(expand(study.study_plan)) :])
+    out = {entry["place"] for entry in study.left_out} | {one.place for one, _findings in left_out}
+    able = _without(configurations, out)
+    counts = Counter(one.place for one, _repeat in missing_runs(study, able, plan.num_repeats))
+    most_runs = len(missing_runs(study, able, plan.most_repeats))
+    return _estimate([one for one in able if counts[one.place]], counts, most_runs, study.queue, study.team, left_out)
+
+
+def _without(configurations: Iterable[Configuration], out: set[int]) -> list[Configuration]:
+    return [one for one in configurations if one.place not in out]
+
+
+def _estimate(
+    configurations: Sequence[Configuration],
+    counts: Mapping[int, int],
+    most_runs: int,
+    queue: Queue,
+    team: Team,
+    left_out: Refused,
+) -> StudyEstimate:
+    """Of so many runs of each configuration by its place."""
+    specs = [one.spec for one in configurations]
     times = _device_s(specs, queue)
+    sums = [each * counts[one.place] for one, each in zip(configurations, times, strict=True) if each is not None]
     peaks = _peaks(specs, queue, team)
     return StudyEstimate(
         num_configurations=len(specs),
-        num_repeats=plan.num_repeats,
-        most_repeats=plan.most_repeats,
-        device_s=plan.num_repeats * sum(times) if times else None,
-        num_untimed=len(specs) - len(times),
+        num_runs=sum(counts.values()),
+        most_runs=most_runs,
+        device_s=sum(sums) if sums else None,
+        num_untimed=len(specs) - len(sums),
         peak_bytes=max(peaks, default=None),
         num_unweighed=len(specs) - len(peaks),
         left_out=left_out,
     )
 
 
-def _device_s(specs: Iterable[TrainSpec], queue: Queue) -> list[float]:
-    """Seconds of all devices together that one run of each spec takes, where one like it was measured."""
+def _device_s(specs: Iterable[TrainSpec], queue: Queue) -> list[float | None]:
+    """Seconds of all devices together that one run of each spec takes; None where nothing like it was measured."""
     durations, auto = measured_durations(), _auto_kind(queue)
-    found = [_seconds(spec, durations, auto if spec.device is DeviceKind.AUTO else spec.device.value) for spec in specs]
-    return [seconds for seconds in found if seconds is not None]
+    return [_seconds(spec, durations, auto if spec.device is DeviceKind.AUTO else spec.device.value) for spec in specs]
 
 
 def _seconds(spec: TrainSpec, durations: Durations, kind: str) -> float | None:

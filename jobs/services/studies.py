@@ -8,18 +8,23 @@ from django.utils import timezone
 from django.utils.translation import gettext
 
 from jobs.contract.findings import Finding
-from jobs.contract.plan import Configuration, Extension, StudyPlan, expand, extend, interleaved, repeat_of
+from jobs.contract.plan import Configuration, Extension, StudyPlan, expand, extend, repeat_of
 from jobs.contract.states import OPEN_STATES, State
 from jobs.models import AuditAction, Job, Queue, Study, Team, User
 from jobs.selectors.claims import preset_asked
-from jobs.selectors.studies import configurations_of, may_change_study, refused_by
+from jobs.selectors.studies import (
+    Repeat,
+    configurations_of,
+    in_turns,
+    may_change_study,
+    missing_runs,
+    refused_by,
+)
 from jobs.services.actions import Act, Order, Result, perform_all
 from jobs.services.audit import clean_reason, note
 from jobs.services.errors import NotAllowed, SpecRefused
 from jobs.services.submit import Run, store_jobs
 from jobs.services.wake import wake_on_commit
-
-Repeat = tuple[Configuration, int]  # of which configuration, and which one
 
 
 def create_study(
@@ -45,7 +50,7 @@ def create_study(
     with transaction.atomic():
         study.full_clean()
         study.save()
-        submit_runs(study, _in_turns(able, plan.num_repeats), tags, checked={one.place for one in others})
+        submit_runs(study, in_turns(able, plan.num_repeats), tags, checked={one.place for one in others})
     return study
 
 
@@ -72,7 +77,7 @@ def extend_study(study: Study, by: User, extension: Extension) -> int:
         locked.left_out = [*locked.left_out, *as_entries(refused_by(locked.queue, new))]
         locked.adds_repeats = plan.until_sure
         locked.save(update_fields=["plan", "left_out", "adds_repeats"])
-        missing = _missing(locked)
+        missing = missing_runs(locked, configurations_of(locked), plan.num_repeats)
         submit_runs(locked, missing, tags_of(locked), checked={one.place for one in new})
         num_added = len(missing)
         if num_added:
@@ -134,18 +139,6 @@ def as_entries(left_out: Iterable[tuple[Configuration, list[Finding]]]) -> list[
         {"place": one.place, "changes": one.changes, "findings": [finding.model_dump() for finding in findings]}
         for one, findings in left_out
     ]
-
-
-def _in_turns(configurations: Sequence[Configuration], num_repeats: int) -> list[Repeat]:
-    """Every repeat of every configuration, in the order A B B A."""
-    return [(configurations[index], repeat) for index, repeat in interleaved(len(configurations), num_repeats)]
-
-
-def _missing(study: Study) -> list[Repeat]:
-    """The runs of the plan that are not there yet, in turns."""
-    there = {(job.study_place, job.spec["seed"]) for job in Job.objects.filter(study=study).only("study_place", "spec")}
-    runs = _in_turns(configurations_of(study), study.study_plan.num_repeats)
-    return [(one, repeat) for one, repeat in runs if (one.place, one.spec.seed + repeat) not in there]
 
 
 def submit_runs(study: Study, runs: Sequence[Repeat], tags: Iterable[str], *, checked: Collection[int] = ()) -> None:

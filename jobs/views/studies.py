@@ -7,7 +7,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from jobs.contract.errors import InvalidSpec
 from jobs.contract.findings import Finding
-from jobs.contract.plan import expand
+from jobs.contract.plan import StudyPlan, expand
 from jobs.contract.stored import read_stored_plan
 from jobs.figures.study import study_figures
 from jobs.forms.spec_form import start_spec
@@ -31,7 +31,7 @@ from jobs.selectors.ablation import ablation_of
 from jobs.selectors.audit import history_of
 from jobs.selectors.jobs import asked_spec, teams_of
 from jobs.selectors.studies import StudyRow, StudyView, board_of, may_change_study, view_study, visible_studies
-from jobs.selectors.study_estimates import estimate_study
+from jobs.selectors.study_estimates import estimate_extension, estimate_study
 from jobs.selectors.study_words import headline, row_words
 from jobs.services.errors import NotAllowed, NotPossible, SpecRefused
 from jobs.services.studies import (
@@ -222,13 +222,9 @@ def study_resume(request: HttpRequest, pk: int) -> HttpResponse:
 
 def study_extend(request: HttpRequest, pk: int) -> HttpResponse:
     """More repeats, values or configurations for a study that is there."""
-    found = _visible(request, pk)
-    if not may_change_study(person(request), found):
-        raise PermissionDenied(_("This study is not yours. Its owner or staff can do this."))
-    try:
-        plan = found.study_plan
-        expand(plan)
-    except InvalidSpec:
+    found = _changeable(request, pk)
+    plan = _plan_to_extend(found)
+    if plan is None:
         messages.error(request, _("This version cannot read all of its plan, so nothing can be added to it. Clone it."))
         return redirect("study", pk)
     form = ExtensionForm(request.POST if request.method == "POST" else None, plan=plan)
@@ -245,6 +241,29 @@ def study_extend(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "studies/extend.html", context, status=422 if form.errors else 200)
 
 
+@require_POST
+def study_extend_check(request: HttpRequest, pk: int) -> HttpResponse:
+    """What would come on top as the form stands: the runs, and what they take."""
+    found = _changeable(request, pk)
+    plan = _plan_to_extend(found)
+    if plan is None:
+        raise Http404
+    form = ExtensionForm(request.POST, plan=plan)
+    told = estimate_extension(found, form.extension) if form.is_valid() else None
+    left_out = [_left_out(one.changes, findings) for one, findings in told.left_out] if told else []
+    return render(request, "studies/_extension.html", {"form": form, "study_estimate": told, "left_out": left_out})
+
+
+def _plan_to_extend(found: Study) -> StudyPlan | None:
+    """None where this version cannot read all of it."""
+    try:
+        plan = found.study_plan
+        expand(plan)
+    except InvalidSpec:
+        return None
+    return plan
+
+
 def act_on_study(request: HttpRequest, pk: int, act: Callable[[Study], str]) -> HttpResponse:
     """Do it to a study that the reader sees, say what came of it, and go back to its page."""
     try:
@@ -258,6 +277,14 @@ def act_on_study(request: HttpRequest, pk: int, act: Callable[[Study], str]) -> 
 
 def _visible(request: HttpRequest, pk: int) -> Study:
     return get_object_or_404(visible_studies(person(request)), pk=pk)
+
+
+def _changeable(request: HttpRequest, pk: int) -> Study:
+    """A study that the reader may change, not only see."""
+    found = _visible(request, pk)
+    if not may_change_study(person(request), found):
+        raise PermissionDenied(_("This study is not yours. Its owner or staff can do this."))
+    return found
 
 
 def shown_row(row: StudyRow) -> ShownRow:

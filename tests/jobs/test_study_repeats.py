@@ -5,15 +5,15 @@ import json
 import pytest
 from django.test import Client
 
-from jobs.contract.plan import Axis, StudyPlan
+from jobs.contract.plan import Axis, Extension, StudyPlan
 from jobs.contract.states import Outcome
 from jobs.models import Job, Queue, Study, User
 from jobs.selectors.studies import view_study
-from jobs.selectors.study_estimates import estimate_study
+from jobs.selectors.study_estimates import estimate_extension, estimate_study
 from jobs.selectors.study_words import row_words
 from jobs.services.estimates import store_answer, want_estimate
 from jobs.services.finish import finish_attempt
-from jobs.services.studies import cancel_study, create_study, pause_study
+from jobs.services.studies import cancel_study, create_study, extend_study, pause_study
 from jobs.services.study_repeats import add_repeats
 from tests.jobs.factories import make_ended_job, make_spec, make_summary, make_worker, start
 from tests.jobs.test_estimates import ANSWER
@@ -119,6 +119,21 @@ def test_an_estimate_says_what_is_known_and_of_how_many_it_is_not(alice: User, q
     told = estimate_study(asked, queue, team)
     assert (told.peak_bytes, told.num_unweighed, told.num_untimed) == (200, 1, 0)
     assert told.device_minutes is not None
+
+
+def test_an_extension_is_estimated_by_what_it_would_queue(alice: User, api: Client, queue: Queue) -> None:
+    make_worker()
+    asked = StudyPlan(base=BASE, axes=[Axis(field="precision", values=["bf16-mixed"])], num_repeats=2)
+    study = submit(alice, queue, asked)
+    more = Extension(num_repeats=3, axes=[Axis(field="precision", values=["fp8", "fp16-mixed"])])
+    told = estimate_extension(study, more)
+    assert (told.num_configurations, told.num_runs, told.num_repeats) == (3, 1 + 1 + 3, None)
+    assert [one.changes for one, _findings in told.left_out] == [{"precision": "fp8"}]
+    path = f"/api/v1/studies/{study.pk}/extend/estimate"
+    answer = api.post(path, more.model_dump_json(exclude_unset=True), content_type="application/json")
+    assert answer.json()["num_runs"] == told.num_runs
+    assert extend_study(study, alice, more) == told.num_runs
+    assert estimate_extension(study, more).num_runs == 0
 
 
 def test_the_api_estimates_and_the_form_previews(api: Client, alice: User, queue: Queue) -> None:

@@ -110,6 +110,14 @@ def test_a_study_is_extended_on_a_page_of_its_own(web: Client) -> None:
         "values_1": "rmsprop",
         "configurations": "zero_grad_set_to_none=false",
     }
+    preview = web.post(f"{address}check/", sent).content.decode()
+    assert "Runs on top" in preview
+    assert f'<p class="summary__big">{1 + 1 + 3 + 3}</p>' in preview
+    assert "not known: nothing like it was measured yet" in preview
+    assert (
+        "Say which values it takes"
+        in web.post(f"{address}check/", {"num_repeats": 2, "axis_1": "optimizer"}).content.decode()
+    )
     refused = web.post(address, sent | {"configurations": "momentum is 0.9"})
     assert refused.status_code == 422
     assert "is not of the form name=value" in refused.content.decode()
@@ -117,7 +125,8 @@ def test_a_study_is_extended_on_a_page_of_its_own(web: Client) -> None:
     assert "runs are queued on top" in web.post(address, sent, follow=True).content.decode()
     num_runs = study.jobs.count()
     assert "has all of that already" in web.post(address, sent, follow=True).content.decode()
-    assert study.jobs.count() == num_runs > 4
+    assert study.jobs.count() == num_runs == 12
+    assert "has all of that already" in web.post(f"{address}check/", sent).content.decode()
 
 
 def test_a_clone_is_prefilled_with_everything_that_varies(web: Client) -> None:
