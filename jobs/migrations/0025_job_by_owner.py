@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('jobs', '0023_reproduction_stopped'),
+        ('jobs', '0024_audit_board'),
     ]
 
     operations = [
