@@ -98,7 +98,7 @@ def test_a_model_that_looks_at_values_is_not_counted_and_says_so(monkeypatch):
         def forward(self, x):
             return x * x.sum().item()
 
-    monkeypatch.setattr("workers.engine.apart.build_model", lambda *_: Looking())
+    monkeypatch.setattr("workers.engine.flops.build_model", lambda *_: Looking())
     ran = train(num_steps=2)
     (warned,) = [event for event in ran.events if event.type == "warning"]
     assert warned.finding.code == "flops_unknown"

@@ -11,11 +11,10 @@ from torch import optim
 from jobs.contract.events import Warned
 from jobs.contract.findings import Finding, Severity
 from jobs.contract.messages import gettext_noop as _
-from jobs.contract.spec import Parallelism, Task, TrainSpec
+from jobs.contract.spec import Parallelism, TrainSpec
 from workers.engine.data.dataset import Batch, Dataset
-from workers.engine.flops import count_flops_per_sample, model_flops_utilization
+from workers.engine.flops import FlopsUnknown, flops_per_sample, model_flops_utilization
 from workers.engine.memory import memory_of
-from workers.engine.models import build_model
 from workers.engine.peaks import peak_flops_per_s
 from workers.engine.phases import MakeStep, measure_exposed_communication, measure_phases, store_phases
 from workers.engine.report import Report
@@ -56,10 +55,8 @@ def measure_flops(spec: TrainSpec, dataset: Dataset, report: Report) -> None:
     """FLOPs of a step, their rate, and MFU where the device's peak is known."""
     summary = report.summary
     try:
-        with torch.device("meta"):
-            model = build_model(spec.model, dataset)
-        per_sample = count_flops_per_sample(model, dataset.train, with_backward=spec.task is Task.TRAIN)
-    except (RuntimeError, NotImplementedError) as error:  # what a model may do on meta tensors has limits
+        per_sample = flops_per_sample(spec, dataset)
+    except FlopsUnknown as error:
         report.emit(Warned(finding=_uncounted(error)))
         return
     summary.flops_per_step = per_sample * spec.global_batch_size
@@ -90,11 +87,11 @@ def _without_parts() -> Finding:
     )
 
 
-def _uncounted(error: Exception) -> Finding:
+def _uncounted(error: FlopsUnknown) -> Finding:
     return Finding(
         code="flops_unknown",
         field="model",
         severity=Severity.WARN,
         message=_("This model's FLOPs cannot be counted without running it (%(reason)s)."),
-        params={"reason": str(error).strip().partition("\n")[0]},
+        params={"reason": str(error)},
     )

@@ -30,7 +30,7 @@ from workers.engine.class_weights import build_criterion
 from workers.engine.data import load_dataset
 from workers.engine.data.dataset import Dataset, Sizes
 from workers.engine.facts import read_host_facts
-from workers.engine.flops import count_flops_per_sample
+from workers.engine.flops import FlopsUnknown, flops_per_sample
 from workers.engine.live_bytes import LiveBytes
 from workers.engine.memory import read_rss
 from workers.engine.models import blocks_of, build_model
@@ -87,7 +87,7 @@ def estimate(asked: TrainSpec, facts: HostFacts, catalog: Catalog) -> Estimate:
     memories = [each.memory_bytes for each in facts.devices_of(spec.device)]
     return Estimate(
         num_parameters=sum(parameter.numel() for parameter in plain.parameters()),
-        flops_per_step=_count_flops(plain, dataset, spec),
+        flops_per_step=_flops_per_step(spec, dataset, plain),
         num_ranks=spec.num_ranks,
         num_nodes=spec.num_nodes,
         device_kind=spec.device,
@@ -219,9 +219,8 @@ def _dataset_bytes(spec: TrainSpec, dataset: Dataset) -> int:
     return split.samples.nbytes + (0 if split.labels is None else split.labels.nbytes)
 
 
-def _count_flops(model: nn.Module, dataset: Dataset, spec: TrainSpec) -> float | None:
+def _flops_per_step(spec: TrainSpec, dataset: Dataset, model: nn.Module) -> float | None:
     try:
-        per_sample = count_flops_per_sample(model, dataset.train, with_backward=spec.task is Task.TRAIN)
-    except (RuntimeError, NotImplementedError):  # what a model may do on meta tensors has limits
+        return flops_per_sample(spec, dataset, model) * spec.global_batch_size
+    except FlopsUnknown:
         return None
-    return per_sample * spec.global_batch_size

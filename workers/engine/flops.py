@@ -10,7 +10,27 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from workers.engine.data.dataset import Split
+from jobs.contract.spec import Task, TrainSpec
+from workers.engine.data.dataset import Dataset, Split
+from workers.engine.models import build_model
+
+
+class FlopsUnknown(Exception):
+    """A model's FLOPs cannot be counted without running it; the text is torch's reason, in a line."""
+
+
+def flops_per_sample(spec: TrainSpec, dataset: Dataset, model: nn.Module | None = None) -> float:
+    """FLOPs of one sample in a step of the spec; a `model` that is on the meta device already is not built again.
+
+    Raises `FlopsUnknown`: what a model may do on meta tensors has limits.
+    """
+    try:
+        if model is None:
+            with torch.device("meta"):
+                model = build_model(spec.model, dataset)
+        return count_flops_per_sample(model, dataset.train, with_backward=spec.task is Task.TRAIN)
+    except (RuntimeError, NotImplementedError) as error:
+        raise FlopsUnknown(str(error).strip().partition("\n")[0]) from error
 
 
 def count_flops_per_sample(model: nn.Module, split: Split, *, with_backward: bool) -> float:
