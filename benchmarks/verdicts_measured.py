@@ -2,12 +2,11 @@
 
 `python -m benchmarks.verdicts_measured SAME SLOWED` prints a line of JSON. Studies enter, take turns, grow until they
 are sure and are judged by the services and selectors that the product uses. Only the way to a run is shorter: the
-engine stays up between them (`verdicts_engine.py`), for what is measured is steps, not starts.
+engine stays up between them (`kept_engine.py`), for what is measured is steps, not starts.
 """
 
 import json
 import os
-import subprocess
 import sys
 from typing import Any
 
@@ -19,8 +18,7 @@ if __name__ == "__main__":
 
 from django.core.management import call_command
 
-from jobs.contract.events import Started
-from jobs.contract.metrics import Summary
+from benchmarks.kept_engine import KeptEngine
 from jobs.contract.plan import Arrangement, StudyPlan
 from jobs.contract.states import Outcome
 from jobs.models import Attempt, Job
@@ -39,32 +37,9 @@ BASE |= {"num_threads": 1, "phase_steps": 1}
 OTHER = {"phase_steps": 2}
 
 
-class Engine:
-    """The process that runs what is claimed."""
-
-    def __init__(self) -> None:
-        command = [sys.executable, "-m", "benchmarks.verdicts_engine"]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def run(self, spec: dict[str, Any], spin_s: float = 0.0) -> tuple[Started, Summary]:
-        """What the run said at its start and at its end."""
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.write(json.dumps({"spec": spec, "spin_s": spin_s}) + "\n")
-        self._process.stdin.flush()
-        told = json.loads(self._process.stdout.readline())
-        return Started.model_validate(told["started"]), Summary.model_validate(told["summary"])
-
-    def end(self) -> None:
-        """It is not needed any more."""
-        assert self._process.stdin
-        self._process.stdin.close()
-        self._process.wait()
-
-
 def main(num_same: int, num_slowed: int) -> dict[str, Any]:
     """Every study's verdict on the second configuration, with its ratio and its pairs."""
-    engine, studies = Engine(), Studies()
+    engine, studies = KeptEngine(), Studies()
     _started, first = engine.run(BASE)
     assert first.steady_step_time_ms
     spin_s = PLANTED * 1e-3 * first.steady_step_time_ms
@@ -82,7 +57,7 @@ class Studies:
         self._about = {"owner": make_user(team=team), "team": team, "queue": make_queue()}
         self._worker = make_worker()
 
-    def judge(self, engine: Engine, number: int, spin_s: float) -> dict[str, Any]:
+    def judge(self, engine: KeptEngine, number: int, spin_s: float) -> dict[str, Any]:
         """Run one study to its end. Each has seeds of its own."""
         plan = StudyPlan(
             base=BASE | {"seed": 100 * number},
@@ -105,7 +80,7 @@ class Studies:
             "n": row.time.n,
         }
 
-    def _run_what_waits(self, engine: Engine, spin_s: float) -> int:
+    def _run_what_waits(self, engine: KeptEngine, spin_s: float) -> int:
         num_run = 0
         while attempt := claim_next(self._worker.pk):
             started, summary = engine.run(attempt.job.spec, spin_s if attempt.job.study_place else 0.0)

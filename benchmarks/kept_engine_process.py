@@ -1,4 +1,4 @@
-"""Runs that a study asks for, one after the other in one process of the engine: a spec on standard input, its end out.
+"""Runs one after the other in one process of the engine: a spec on standard input, its end on standard output.
 
 A line in is {"spec": ..., "spin_s": ...}: seconds that every step is held up, busily, to plant a slowdown. The hook is
 there for 0 too, so that the two sides differ in nothing else. A line out is {"started": ..., "summary": ...}.
