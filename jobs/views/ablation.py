@@ -11,8 +11,9 @@ from django.views.decorators.http import require_POST
 
 from jobs.ablation import Bar
 from jobs.messages import translate
-from jobs.selectors.ablation import Ablation, Waterfall
+from jobs.selectors.ablation import Ablation, Waterfall, ablation_of
 from jobs.selectors.ablation_words import factor_words, loss_words, together_words
+from jobs.selectors.studies import StudyView
 from jobs.services.ablation import ablate_job
 from jobs.services.errors import NotPossible, SpecRefused
 from jobs.views.access import person, visible_job
@@ -74,8 +75,11 @@ def job_ablation(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("job-detail", pk)
 
 
-def shown_ablation(ablation: Ablation) -> ShownAblation:
-    """The ablation as the page shows it."""
+def shown_ablation(view: StudyView) -> ShownAblation | None:
+    """A study's ablation as its page and its report show it; None where it is none."""
+    ablation = ablation_of(view)
+    if ablation is None:
+        return None
     titles = {"time": gettext("Step time"), "memory": gettext("Peak memory")}
     return ShownAblation(
         [

@@ -27,7 +27,6 @@ from jobs.forms.verdict import Verdict, judge
 from jobs.live import list_version, read_open_jobs, study_versions
 from jobs.messages import translate, translate_with_field
 from jobs.models import Job, Queue, Study
-from jobs.selectors.ablation import ablation_of
 from jobs.selectors.audit import history_of
 from jobs.selectors.jobs import asked_spec, teams_of
 from jobs.selectors.studies import StudyRow, StudyView, board_of, may_change_study, view_study, visible_studies
@@ -170,7 +169,7 @@ def study(request: HttpRequest, pk: int) -> HttpResponse:
         "unread": unread_words(view.unread),
         "base": chips(view.plan.base),
         "rows": [shown_row(row) for row in view.rows],
-        "ablation": shown_ablation(found) if (found := ablation_of(view)) else None,
+        "ablation": shown_ablation(view),
         "left_out": shown_left_out(view.study),
         "share_link": _share_link(request, view.study),
         "headline": headline(view),

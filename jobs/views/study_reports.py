@@ -22,6 +22,7 @@ from jobs.models import Study
 from jobs.selectors.studies import environment_of, view_study, visible_studies
 from jobs.selectors.study_words import headline
 from jobs.services.study_shares import share_study, unshare_study
+from jobs.views.ablation import shown_ablation
 from jobs.views.access import person
 from jobs.views.rows import chips
 from jobs.views.studies import act_on_study, shown_left_out, shown_row, unread_words
@@ -112,6 +113,7 @@ def _report(study: Study) -> dict[str, Any]:
         "view": view,
         "study": study,
         "headline": headline(view),
+        "ablation": shown_ablation(view),
         "rows": [shown_row(row) for row in view.rows],
         "left_out": shown_left_out(study),
         "unread": unread_words(view.unread),

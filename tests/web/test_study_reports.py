@@ -96,6 +96,22 @@ def test_the_file_carries_all_that_it_needs_and_may_load_nothing(web: Client, st
         assert base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() in policy
 
 
+def test_the_report_of_an_ablation_shows_what_each_option_is_worth(web: Client, alice: User, queue: Queue) -> None:
+    worker = make_worker()
+    axes = [Axis(field="precision", values=["fp32", "bf16-mixed"]), Axis(field="num_threads", values=[None, 1])]
+    plan = StudyPlan(base=BASE, axes=axes, num_repeats=2)
+    made = create_study(owner=alice, team=alice.teams.get(), queue=queue, plan=plan)
+    for job in made.jobs.all():
+        factor = (0.5 if job.spec["precision"] == "bf16-mixed" else 1) * (0.8 if job.spec["num_threads"] else 1)
+        summary = make_summary(steady_step_time_ms=10 * factor * (1 + 0.001 * job.spec["seed"]))
+        finish_attempt(start(job, worker), Outcome.SUCCEEDED, summary)
+    for address in ("report/", "report/file/"):
+        page = web.get(f"/studies/{made.pk}/{address}").content.decode()
+        assert page.index("What each option is worth") < page.index("data-figure=")
+        assert "Acting together" in page
+        assert page.count('<i class="waterfall__bar') >= 5, "baseline, two options, acting together, all together"
+
+
 def test_a_study_without_a_result_has_a_report_that_says_so(web: Client, alice: User, queue: Queue) -> None:
     plan = StudyPlan(base=BASE, axes=[Axis(field="num_threads", values=[1])])
     made = create_study(owner=alice, team=alice.teams.get(), queue=queue, plan=plan)
