@@ -3,13 +3,24 @@
 from collections.abc import Mapping
 from typing import Any
 
+from jobs.contract.lengths import length_in_steps
 from jobs.contract.options import Role
 from jobs.contract.spec import DeviceKind, TrainSpec, fields_with_role
 from jobs.contract.states import OPEN_STATES
 from jobs.models import Board, Job
+from jobs.selectors.hosts import known_catalog
 
 _MOST_OPEN = 500
 _LENGTH_FIELDS = ("num_steps", "num_epochs")
+
+
+def in_steps(spec: TrainSpec) -> TrainSpec:
+    """The spec with its length in steps; as it is where no worker online knows the size of its data set."""
+    if spec.num_epochs is None:
+        return spec
+    dataset = known_catalog().dataset(spec.dataset)
+    num_steps = length_in_steps(spec, dataset.num_train_samples if dataset else None)
+    return spec if num_steps is None else spec.model_copy(update={"num_steps": num_steps, "num_epochs": None})
 
 
 def asks_for_work(spec: TrainSpec, work: Mapping[str, Any]) -> bool:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from jobs.contract.spec import TrainSpec
 from jobs.models import Board, BoardEntry, User
-from jobs.selectors.asked_work import asks_for_configuration, asks_for_work
+from jobs.selectors.asked_work import asks_for_configuration, asks_for_work, in_steps
 from jobs.selectors.leaderboard import visible_boards
 
 _MOST_BOARDS = 200
@@ -27,8 +27,10 @@ class Measured:
 def already_measured(spec: TrainSpec, user: User) -> Measured | None:
     """The newest runs of the user's teams that did this work in this configuration, whatever their seeds.
 
-    None where there are none, and where the length is given in epochs: how many steps they are only an engine tells.
+    A length in epochs counts as the steps that they come to. None where there are none, and where nobody knows how many
+    steps these are.
     """
+    spec = in_steps(spec)
     if spec.num_steps is None:
         return None
     alike = visible_boards(user).filter(model=spec.model, dataset=spec.dataset)[:_MOST_BOARDS]

@@ -9,6 +9,7 @@ from django.test import Client
 from jobs.contract.states import Outcome
 from jobs.models import AuditEntry, Board, Job, User
 from jobs.selectors.audit import audit_line, visible_entries
+from jobs.selectors.measured import already_measured
 from tests.jobs.factories import VERSIONS, make_ended_job, make_job, make_spec
 from tests.web.conftest import browser_of
 
@@ -169,6 +170,20 @@ def test_a_comparison_says_what_keeps_runs_apart(web: Client, alice: User) -> No
 def test_the_form_tells_what_was_measured_already(web: Client, runs: list[Job]) -> None:
     page = web.get(f"/jobs/new/?from={runs[0].pk}").content.decode()
     assert "Already measured 2 times: reuse or repeat?" in page
+
+
+def test_the_same_work_asked_for_in_epochs_was_measured_too(alice: User, stranger: User) -> None:
+    make_ended_job(
+        alice, spec=make_spec(model="mlp", dataset="digits", num_steps=2 * (1437 // 32), micro_batch_size=32)
+    )
+    asked = make_spec(model="mlp", dataset="digits", num_steps=None, num_epochs=2, micro_batch_size=32)
+    measured = already_measured(asked, alice)
+    assert measured
+    assert measured.num_runs == 1
+    assert already_measured(asked, stranger) is None
+    assert already_measured(asked.model_copy(update={"num_epochs": 3}), alice) is None, "it is longer"
+    assert already_measured(asked.model_copy(update={"drop_last": False}), alice) is None, "it has more steps"
+    assert already_measured(asked.model_copy(update={"dataset": "folder:unknown"}), alice) is None
 
 
 def test_a_regression_across_versions_is_told_beside_the_history(web: Client, alice: User) -> None:
