@@ -100,6 +100,7 @@ def visible_studies(user: User) -> QuerySet[Study]:
     studies = Study.objects.select_related("owner", "team", "queue", "paused_by").annotate(
         num_runs=Count("jobs"), num_open=Count("jobs", filter=Q(jobs__state__in=OPEN_STATES))
     )
+    studies = studies.order_by("-pk")  # Django leaves the model's own order out where it groups
     return studies if user.is_staff else studies.filter(team__in=teams_of(user))
 
 

@@ -66,6 +66,21 @@ _TILES = (
     "observed_dtype",
 )
 
+# Options that a reader looks for, at their defaults too; the other defaults are folded away.
+_ALWAYS_TOLD = (
+    "task",
+    "model",
+    "dataset",
+    "device",
+    "precision",
+    "compile_mode",
+    "micro_batch_size",
+    "grad_accum_steps",
+    "num_steps",
+    "optimizer",
+    "learning_rate",
+    "seed",
+)
 _TOLD_BY_THE_CURVE = ("final_train_loss", "steady_step_time_ms", "samples_per_s")
 
 
@@ -80,6 +95,11 @@ class SpecRow:
     ran: Any
     is_resolved: bool
     is_default: bool
+
+    @property
+    def is_aside(self) -> bool:
+        """Whether it says nothing that is looked for: a default as it was asked for, of an option few ask about."""
+        return self.is_default and not self.is_resolved and self.name not in _ALWAYS_TOLD
 
 
 @dataclass(frozen=True)
@@ -115,6 +135,7 @@ def job_parts(request: HttpRequest, pk: int) -> HttpResponse:
 def _context(request: HttpRequest, job: Job) -> dict[str, Any]:
     attempt = job.last_attempt
     measured = attempt.measured if attempt else Summary()
+    rows = _spec_rows(job)
     attempts = list(job.attempts.select_related("worker").prefetch_related("nodes__worker").order_by("-number"))
     return {
         "job": job,
@@ -123,7 +144,8 @@ def _context(request: HttpRequest, job: Job) -> dict[str, Any]:
         "attempts": attempts,
         "tiles": _tiles(measured, has_ended=job.has_ended),
         "measurements": _measurements(measured),
-        "spec_rows": _spec_rows(job),
+        "spec_rows": rows,
+        "num_aside": sum(row.is_aside for row in rows),
         "unread": [translate_with_field(finding) for finding in job.stored_spec.unread],
         "warnings": [translate(Finding.model_validate(item)) for item in attempt.findings] if attempt else [],
         "proposal": proposal_for(job),

@@ -17,7 +17,7 @@ from jobs.equal_loss import LossVerdict
 from jobs.figures.study import study_figures
 from jobs.models import Job, Queue, Study, User, Workload
 from jobs.selectors.hosts import Abilities, mildest_findings
-from jobs.selectors.studies import view_study
+from jobs.selectors.studies import view_study, visible_studies
 from jobs.selectors.study_words import headline
 from jobs.services.errors import SpecRefused
 from jobs.services.finish import finish_attempt
@@ -92,6 +92,11 @@ def test_charts_name_each_configuration_whole(alice: User, queue: Queue) -> None
     for figure in figures.values():
         go.Figure(figure)  # refuses what Plotly does not know
         assert figure["layout"]["yaxis"]["ticktext"] == ["Baseline", "optimizer implementation<br>foreach"]
+
+
+def test_the_newest_study_is_listed_first(alice: User, queue: Queue) -> None:
+    made = [submit(alice, queue, plan(1, num_threads=[number])) for number in (1, 2, 3)]
+    assert list(visible_studies(alice)) == made[::-1]
 
 
 def test_one_repeat_is_too_few_for_a_verdict(alice: User, queue: Queue) -> None:

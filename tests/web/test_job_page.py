@@ -68,6 +68,8 @@ def test_what_was_asked_stands_beside_what_it_came_to(web: Client, job: Job, att
     rows = {row.name: row for row in web.get(f"/jobs/{job.pk}/").context["spec_rows"]}
     assert (rows["device"].asked, rows["device"].ran, rows["device"].is_resolved) == ("auto", "cpu", True)
     assert rows["precision"].is_default
+    assert not any(rows[name].is_aside for name in ("device", "precision", "num_steps"))
+    assert rows["channels_last"].is_aside
 
 
 def test_a_queued_job_is_cancelled_with_its_reason(web: Client, job: Job, alice: User) -> None:

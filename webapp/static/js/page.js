@@ -56,14 +56,14 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// A menu that is open stays so when its part of the page is refreshed.
-let openMenus = [];
-document.addEventListener("htmx:beforeSwap", ({ target }) => {
-  openMenus = [...target.querySelectorAll("details.menu[open][id]")].map((menu) => menu.id);
-});
-document.addEventListener("htmx:afterSwap", () => {
-  for (const id of openMenus.splice(0)) document.getElementById(id)?.setAttribute("open", "");
-});
+// A menu or a fold that is open stays so when its part of the page is refreshed.
+let opened = [];
+const openWithin = (target) => [...target.querySelectorAll("details[open][id]")].map((details) => details.id);
+const reopen = () => opened.forEach((id) => document.getElementById(id)?.setAttribute("open", ""));
+document.addEventListener("htmx:beforeSwap", ({ target }) => (opened = openWithin(target)));
+document.addEventListener("htmx:oobBeforeSwap", ({ detail }) => opened.push(...openWithin(detail.target)));
+document.addEventListener("htmx:afterSwap", reopen);
+document.addEventListener("htmx:oobAfterSwap", reopen);
 
 // A form is sent once; the server holds to that too.
 document.addEventListener("submit", (event) => {
