@@ -103,7 +103,7 @@ def test_checkpointed_activations_change_no_evaluation(monkeypatch, compile_mode
         return Norms()
 
     monkeypatch.setattr("workers.engine.assembly.build_model", build)
-    monkeypatch.setattr("workers.engine.apart.build_model", build)
+    monkeypatch.setattr("workers.engine.flops.build_model", build)
     monkeypatch.setattr("jobs.contract.catalog.ModelInfo.lacks", lambda *_: False)
     plain, again = (train(**JOB, compile_mode=compile_mode, activation_checkpointing=on) for on in (False, True))
     assert again.losses == pytest.approx(plain.losses, abs=1e-4)
