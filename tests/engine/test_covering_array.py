@@ -3,27 +3,24 @@
 None may crash. What ran must have done what it was asked for, as far as the result tells.
 """
 
-import json
 import os
 import socket
-import subprocess
-import sys
 import time
 from enum import StrEnum
 from functools import cache
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
 from covering import cover_pairs
-from covering_ranks import load_small
-from engine_runs import ROOT, Recording, Run
+from engine_runs import Recording, Run
+from one_of_two_ranks import load_small
+from two_ranks import run_on_two_ranks
 
 from jobs.contract.catalog import BUILT_IN
 from jobs.contract.errors import Diverged, RefusedSpec
-from jobs.contract.events import Warned, parse_event
+from jobs.contract.events import Warned
 from jobs.contract.facts import DeviceFacts
 from jobs.contract.options import metadata
 from jobs.contract.rules import check, refusals
@@ -223,33 +220,6 @@ def on_two_ranks():
     return [case for case in accepted if TrainSpec(**case).num_ranks == 2]
 
 
-def free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
-
-
-def run_on_two_ranks(folder, taken):
-    """Both ranks go through all cases; what each case told, in their order."""
-    (folder / "cases.json").write_text(json.dumps(list(zip(free_ports(len(taken)), taken, strict=True))))
-    command = [sys.executable, str(Path(__file__).with_name("covering_ranks.py")), str(folder)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    ranks = [
-        subprocess.Popen([*command, str(rank)], env=environment, stderr=subprocess.PIPE, text=True) for rank in range(2)
-    ]
-    try:
-        told = [rank.communicate(timeout=600)[1] for rank in ranks]
-    finally:
-        for rank in ranks:
-            rank.kill()
-    assert [rank.returncode for rank in ranks] == [0, 0], "\n".join(told)
-    lines = [(folder / f"{number}.jsonl").read_bytes().splitlines() for number in range(len(taken))]
-    events = [[parse_event(line) for line in each] for each in lines]
-    return [Run(each, each[-1].summary) for each in events]
-
-
 def in_one_process(case):
     """The same work: the whole global batch on one rank."""
     of_ranks = [name for name in case if name.startswith("ddp_")]
@@ -267,7 +237,7 @@ def test_every_eager_case_on_two_ranks_does_what_it_says_and_trains_as_one_proce
     for parallelism in ("ddp", "fsdp2"):
         assert sum(case["parallelism"] == parallelism for case in taken) > 5
     num_compared = 0
-    for case, ran in zip(taken, run_on_two_ranks(tmp_path, taken), strict=True):
+    for case, ran in zip(taken, run_on_two_ranks(tmp_path, taken, evaluates_little=True), strict=True):
         if ran.finished.outcome is Outcome.DIVERGED:
             assert case["precision"] == "fp16-true"
             continue

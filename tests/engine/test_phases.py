@@ -2,8 +2,9 @@ import time
 
 import pytest
 import torch
-from engine_runs import run_command, train, write_spec
+from engine_runs import train
 from torch import nn
+from two_ranks import train_on_two_ranks
 
 from jobs.contract.metrics import Summary
 from jobs.contract.spec import TrainSpec
@@ -74,17 +75,21 @@ def test_a_run_tells_its_phases_and_they_change_no_result(baseline):
     assert without.summary.final_eval_loss == pytest.approx(summary.final_eval_loss, abs=1e-6)
 
 
-def test_under_fsdp2_parts_are_told_but_no_exposed_communication(tmp_path):
-    ran = run_command(write_spec(tmp_path, parallelism="fsdp2", num_devices=2, micro_batch_size=8))
-    assert ran.exit_code == 0, ran.stderr
+@pytest.fixture(scope="module")
+def on_two_ranks(tmp_path_factory):
+    ddp, fsdp = ({"parallelism": name, "micro_batch_size": 8} for name in ("ddp", "fsdp2"))
+    return train_on_two_ranks(tmp_path_factory.mktemp("ranks"), ddp=ddp, fsdp2=fsdp)
+
+
+def test_under_fsdp2_parts_are_told_but_no_exposed_communication(on_two_ranks):
+    ran = on_two_ranks["fsdp2"]
     assert ran.summary.phase_communication_exposed_ms is None
     assert ran.summary.phase_backward_ms > 0
     assert "Not told under fsdp2" in Summary.model_fields["phase_communication_exposed_ms"].description
 
 
-def test_exposed_communication_is_measured_between_ranks_only(tmp_path, baseline):
+def test_exposed_communication_is_measured_between_ranks_only(on_two_ranks, baseline):
     assert baseline.summary.phase_communication_exposed_ms is None
-    ran = run_command(write_spec(tmp_path, parallelism="ddp", num_devices=2, micro_batch_size=8))
-    assert ran.exit_code == 0, ran.stderr
+    ran = on_two_ranks["ddp"]
     assert ran.summary.phase_communication_exposed_ms is not None
     assert ran.losses == pytest.approx(baseline.losses, abs=1e-5)

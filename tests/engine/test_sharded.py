@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from engine_runs import run_command, train, write_spec
+from two_ranks import train_on_two_ranks
 
 from jobs.contract.spec import TrainSpec
 from workers.engine.parallel import process_group
@@ -12,13 +13,24 @@ GPT = {"model": "gpt-tiny", "dataset": "stdlib-text", "num_steps": 5, "phase_ste
 FSDP = GPT | {"parallelism": "fsdp2", "num_devices": 2, "micro_batch_size": 2}
 DDP = FSDP | {"parallelism": "ddp"}
 ACCUMULATED = {"micro_batch_size": 1, "grad_accum_steps": 2}
+CLIPPED = {"grad_clip_norm": 0.5, "optimizer_impl": "fused"}
+# At torch's first scale of 65536 the sharded run skips its first step: embeddings and norms compute in fp16 there.
+FP16 = {"precision": "fp16-mixed", "grad_clip_norm": 0.5, "initial_loss_scale": 1024.0}
+HUGE = {"precision": "fp16-mixed", "optimizer": "sgd", "learning_rate": 100, "model": "mlp", "dataset": "digits"}
+HUGE |= {"num_steps": 6, "micro_batch_size": 8}
 
 
 def one_process(**fields):
     return train(**GPT | {"micro_batch_size": 4} | fields)
 
 
+@pytest.fixture(scope="module")
+def in_one_process():
+    return one_process()
+
+
 def ranks(folder, **fields):
+    """A run of their own, as a user starts it."""
     ran = run_command(write_spec(folder, **fields))
     assert ran.exit_code == 0, ran.stderr
     return ran
@@ -29,26 +41,35 @@ def assert_alike(ran, plain, tolerance=1e-5):
     assert ran.summary.final_eval_loss == pytest.approx(plain.summary.final_eval_loss, abs=tolerance)
 
 
-def test_sharded_ranks_train_as_one_process_step_for_step(tmp_path):
-    assert_alike(ranks(tmp_path, **FSDP), one_process())
+@pytest.fixture(scope="module")
+def on_two_ranks(tmp_path_factory):
+    """The cases that need no process of their own."""
+    return train_on_two_ranks(
+        tmp_path_factory.mktemp("ranks"),
+        plain=FSDP,
+        clipped=FSDP | ACCUMULATED | CLIPPED,
+        fp16=FSDP | FP16,
+        overflowing=FSDP | HUGE,
+        powersgd=DDP | {"ddp_comm_hook": "powersgd"},
+    )
 
 
-def test_sharded_ranks_with_accumulation_clipping_and_a_fused_optimizer_train_as_one_process(tmp_path):
-    fields = {"grad_clip_norm": 0.5, "optimizer_impl": "fused"}
-    assert_alike(ranks(tmp_path, **FSDP | ACCUMULATED | fields), one_process(**fields))
+def test_sharded_ranks_train_as_one_process_step_for_step(on_two_ranks, in_one_process):
+    assert_alike(on_two_ranks["plain"], in_one_process)
 
 
-def test_sharded_fp16_trains_as_one_process_where_no_scale_overflows(tmp_path):
-    # At torch's first scale of 65536 the sharded run skips its first step: embeddings and norms compute in fp16 there.
-    fields = {"precision": "fp16-mixed", "grad_clip_norm": 0.5, "initial_loss_scale": 1024.0}
-    ran = ranks(tmp_path, **FSDP | fields)
+def test_sharded_ranks_with_accumulation_clipping_and_a_fused_optimizer_train_as_one_process(on_two_ranks):
+    assert_alike(on_two_ranks["clipped"], one_process(**CLIPPED))
+
+
+def test_sharded_fp16_trains_as_one_process_where_no_scale_overflows(on_two_ranks):
+    ran = on_two_ranks["fp16"]
     assert ran.summary.num_skipped_steps == 0
-    assert_alike(ran, one_process(**fields), tolerance=2e-3)
+    assert_alike(ran, one_process(**FP16), tolerance=2e-3)
 
 
-def test_a_gradient_that_overflows_on_one_shard_is_skipped_by_all_ranks(tmp_path):
-    huge = {"precision": "fp16-mixed", "optimizer": "sgd", "learning_rate": 100, "model": "mlp", "dataset": "digits"}
-    ran = ranks(tmp_path, **FSDP | huge | {"num_steps": 6, "micro_batch_size": 8})
+def test_a_gradient_that_overflows_on_one_shard_is_skipped_by_all_ranks(on_two_ranks):
+    ran = on_two_ranks["overflowing"]
     assert ran.summary.observed_dtype == "float16"
     assert 0 < ran.summary.num_skipped_steps < 6
 
@@ -95,8 +116,8 @@ def test_ddps_options_change_no_loss(tmp_path, fields):
     assert_alike(ranks(tmp_path, **DDP | fields), one_process())
 
 
-def test_powersgd_compresses_so_the_loss_is_near_but_not_the_same(tmp_path):
-    ran, plain = ranks(tmp_path, **DDP, ddp_comm_hook="powersgd"), one_process()
+def test_powersgd_compresses_so_the_loss_is_near_but_not_the_same(on_two_ranks, in_one_process):
+    ran, plain = on_two_ranks["powersgd"], in_one_process
     assert ran.losses == pytest.approx(plain.losses, abs=0.05)
     assert ran.losses[-1] != pytest.approx(plain.losses[-1], abs=1e-4)
 

@@ -5,8 +5,9 @@ from itertools import islice
 
 import pytest
 import torch
-from engine_runs import Recording, run_command, train, write_spec
+from engine_runs import Recording, train
 from torch import nn
+from two_ranks import train_on_two_ranks
 
 from jobs.contract.catalog import Target
 from jobs.contract.choices import ClassWeights
@@ -132,23 +133,32 @@ def test_accumulated_steps_train_as_whole_ones_tail_included(in_one_go, fields):
     assert_same(train(**WHOLE | fields), in_one_go)
 
 
+UNEVEN = WHOLE | {"micro_batch_size": 25, "grad_accum_steps": 2}  # 19 and 18 samples are left
+EMPTY = WHOLE | {"micro_batch_size": 2, "grad_accum_steps": 25}  # one rank's last micro-batch has none
+ONE_LEFT = {"micro_batch_size": 718, "drop_last": False, "num_steps": 3}  # 1 of 1,437 samples for two ranks
+
+
+@pytest.fixture(scope="module")
+def on_two_ranks(tmp_path_factory):
+    ddp, fsdp = {"parallelism": "ddp"}, {"parallelism": "fsdp2"}
+    return train_on_two_ranks(
+        tmp_path_factory.mktemp("ranks"),
+        uneven_ddp=UNEVEN | ddp,
+        uneven_fsdp2=UNEVEN | fsdp,
+        empty_ddp=EMPTY | ddp,
+        empty_fsdp2=EMPTY | fsdp,
+        one_left=ONE_LEFT | ddp,
+    )
+
+
 @pytest.mark.parametrize("parallelism", ["ddp", "fsdp2"])
-@pytest.mark.parametrize(
-    "split",
-    [{"micro_batch_size": 25, "grad_accum_steps": 2}, {"micro_batch_size": 2, "grad_accum_steps": 25}],
-    ids=["19 and 18 samples", "one rank's last micro-batch is empty"],
-)
-def test_two_ranks_train_as_one_process_tail_included(tmp_path, in_one_go, parallelism, split):
-    ran = run_command(write_spec(tmp_path, **WHOLE | split | {"parallelism": parallelism, "num_devices": 2}))
-    assert ran.exit_code == 0, ran.stderr
-    assert_same(ran, in_one_go)
+@pytest.mark.parametrize("split", ["uneven", "empty"])
+def test_two_ranks_train_as_one_process_tail_included(on_two_ranks, in_one_go, parallelism, split):
+    assert_same(on_two_ranks[f"{split}_{parallelism}"], in_one_go)
 
 
-def test_more_ranks_than_samples_are_left_train_as_one_process(tmp_path):
-    fields = {"micro_batch_size": 718, "drop_last": False, "num_steps": 3}  # 1 of 1,437 samples is left
-    whole = train(**fields | {"micro_batch_size": 1436})
-    ran = run_command(write_spec(tmp_path, **fields, parallelism="ddp", num_devices=2))
-    assert ran.exit_code == 0, ran.stderr
+def test_more_ranks_than_samples_are_left_train_as_one_process(on_two_ranks):
+    whole, ran = train(**ONE_LEFT | {"micro_batch_size": 1436}), on_two_ranks["one_left"]
     assert ran.losses == pytest.approx(whole.losses, abs=1e-5)
     assert ran.summary.num_samples == whole.summary.num_samples == 1437 + 1436
 

@@ -1,12 +1,13 @@
 """One of two ranks that goes through many cases in one process: starting two processes for each case takes too long.
 
-`python covering_ranks.py FOLDER RANK` takes the cases and their ports from FOLDER/cases.json; rank 0 leaves each case's
-events in FOLDER/<number>.jsonl.
+`python one_of_two_ranks.py FOLDER RANK` takes the cases from FOLDER/cases.json; rank 0 leaves each case's events in
+FOLDER/<number>.jsonl. How ranks are started, named and ended for real is what `test_ranks.py` looks at.
 """
 
 import gc
 import json
 import os
+import socket
 import sys
 import time
 from dataclasses import replace
@@ -39,16 +40,32 @@ def load_small(*arguments: Any) -> Any:
 
 def main(folder: Path, rank: int) -> None:
     """Take every case in turn."""
-    engine_run.load_dataset = load_small
+    asked = json.loads((folder / "cases.json").read_text())
+    if asked["evaluates_little"]:
+        engine_run.load_dataset = load_small
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
-    for number, (port, case) in enumerate(json.loads((folder / "cases.json").read_text())):
-        os.environ["MASTER_PORT"] = str(port)
+    for number, case in enumerate(asked["cases"]):
+        os.environ["MASTER_PORT"] = _port(folder / f"{number}.port", rank)
         report = Report(EventStream.on_file(folder / f"{number}.jsonl") if rank == 0 else None)
         outcome = _end_of(TrainSpec(**case), report, rank)
         gc.collect()  # the model must go before its group
         if dist.is_initialized():  # after an exception the engine leaves that to its process's end
             dist.destroy_process_group()
         report.emit(Finished(outcome=outcome, summary=report.summary))
+
+
+def _port(told: Path, rank: int) -> str:
+    """Where the ranks meet for a case: rank 0 finds a free port and tells it just before it listens there."""
+    if rank == 0:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            told.with_suffix(".new").write_text(str(free.getsockname()[1]))
+        told.with_suffix(".new").rename(told)
+    parent = os.getppid()
+    while not told.exists():  # whoever started both ends this one when the other fails
+        if os.getppid() != parent:
+            sys.exit("who started the ranks is gone")
+        time.sleep(0.01)
+    return told.read_text()
 
 
 def _end_of(spec: TrainSpec, report: Report, rank: int) -> Outcome:
