@@ -1,7 +1,7 @@
 """One run as a board keeps it: the figures that configurations are ranked by, and what pairs it."""
 
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from jobs.contract.metrics import Summary
@@ -23,6 +23,7 @@ class BoardRun:
     samples_per_s: float | None = None
     time_to_target_s: float | None = None  # None: never reached, or no target; see `has_course`
     energy_to_target_j: float | None = None
+    power_w: float | None = None  # the mean of the steady part
     peak_bytes: float | None = None
     mfu: float | None = None
     final_eval_loss: float | None = None
@@ -35,7 +36,10 @@ class BoardRun:
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> "BoardRun":
         """The run as it was kept."""
-        return cls(**{name: value for name, value in stored.items() if name in _NAMES})
+        run = cls(**{name: value for name, value in stored.items() if name in _NAMES})
+        if run.power_w is None and run.energy_to_target_j and run.time_to_target_s:  # of before power was kept
+            return replace(run, power_w=run.energy_to_target_j / run.time_to_target_s)
+        return run
 
 
 _NAMES = {field.name for field in fields(BoardRun)}
@@ -46,6 +50,7 @@ def run_of(
 ) -> BoardRun:
     """What a board keeps of a run that ended well."""
     time_s = None if target is None else time_to(course, target)
+    power_w = mean_power_w(summary)
     return BoardRun(
         job=job,
         seed=seed,
@@ -54,7 +59,8 @@ def run_of(
         steady_step_time_ms=_positive(summary.steady_step_time_ms),
         samples_per_s=_positive(summary.samples_per_s),
         time_to_target_s=time_s,
-        energy_to_target_j=energy_to(time_s, summary),
+        energy_to_target_j=None if time_s is None or power_w is None else power_w * time_s,
+        power_w=power_w,
         peak_bytes=needed_bytes(summary),
         mfu=_positive(summary.mfu),
         final_eval_loss=_finite(summary.final_eval_loss),
@@ -62,10 +68,10 @@ def run_of(
     )
 
 
-def energy_to(time_s: float | None, summary: Summary) -> float | None:
-    """Joules until the target: the mean power of the steady part over the time, None where no power was measured."""
-    energy_j, steady_s = _finite(summary.energy_j), _positive(summary.steady_s)
-    return energy_j / steady_s * time_s if energy_j and steady_s and time_s is not None else None
+def mean_power_w(summary: Summary) -> float | None:
+    """The mean power of the steady part; None where none was measured. Over the time to the target it is the energy."""
+    energy_j, steady_s = _positive(summary.energy_j), _positive(summary.steady_s)
+    return energy_j / steady_s if energy_j and steady_s else None
 
 
 def needed_bytes(summary: Summary) -> float | None:

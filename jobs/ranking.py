@@ -4,7 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import fmean, median
 
 from jobs.statistics import RatioInterval, Verdict, judge, ratio_interval
 
@@ -25,6 +25,22 @@ def paired_values(own: Repeats, others: Repeats) -> list[tuple[float, float]]:
     for seed, value in others:
         waiting[seed].append(value)
     return [(value, waiting[seed].pop(0)) for seed, value in own if waiting[seed]]
+
+
+def seed_differences(own: Repeats, others: Repeats) -> list[float]:
+    """Own less others, one for each seed that both have: the mean of its runs where there are several.
+
+    What a seed decides, such as a loss, it decides again the same way: to run it twice tells nothing new.
+    """
+    mine, theirs = _by_seed(own), _by_seed(others)
+    return [fmean(values) - fmean(theirs[seed]) for seed, values in mine.items() if seed in theirs]
+
+
+def _by_seed(repeats: Repeats) -> dict[int, list[float]]:
+    found: dict[int, list[float]] = defaultdict(list)
+    for seed, value in repeats:
+        found[seed].append(value)
+    return dict(found)
 
 
 def ratio_to(own: Repeats, others: Repeats) -> RatioInterval | None:

@@ -8,7 +8,7 @@ from jobs.ablation import Bar, Factors, take_apart, waterfall
 from jobs.contract.ablation import Design, read_design
 from jobs.equal_loss import LossComparison
 from jobs.models import Attempt
-from jobs.selectors.studies import StudyRow, StudyView, counted_runs, peak_bytes
+from jobs.selectors.studies import Runs, StudyRow, StudyView, counted_runs, on_common_ground, peak_bytes
 from jobs.statistics import RatioInterval
 
 
@@ -70,7 +70,8 @@ def _waterfall(
     read: Callable[[Attempt], float | None],
     median: Callable[[StudyRow], float | None],
 ) -> Waterfall:
-    values = {place: _repeats(row, read) for place, row in rows.items()}
+    baseline_runs = counted_runs(rows[0].jobs)
+    values = {place: _repeats(row, baseline_runs, read) for place, row in rows.items()}
     factors = take_apart(
         values[0],
         [values[place] for place in design.singles],
@@ -93,8 +94,9 @@ def _waterfall(
     return Waterfall(figure, baseline, median(rows[design.together]), factors, contributions, bars)
 
 
-def _repeats(row: StudyRow, read: Callable[[Attempt], float | None]) -> dict[int, float]:
-    found = {seed: read(run) for seed, run in counted_runs(row.jobs).items()}
+def _repeats(row: StudyRow, baseline: Runs, read: Callable[[Attempt], float | None]) -> dict[int, float]:
+    runs = on_common_ground(counted_runs(row.jobs), baseline, row.configuration.changes)
+    found = {seed: read(run) for seed, run in runs.items()}
     return {seed: value for seed, value in found.items() if value and value > 0}
 
 

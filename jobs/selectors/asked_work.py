@@ -45,6 +45,6 @@ def open_runs(board: Board) -> list[Job]:
     # No outcome yet: so the few that are open are found by that, and not among all runs of the model.
     found = Job.objects.filter(
         team=board.team_id, outcome=None, state__in=OPEN_STATES, model=board.model, dataset=board.dataset
-    ).only("pk", "spec", "state")
+    ).only("pk", "spec", "state", "queue")
     asked = ((job, job.stored_spec) for job in found[:_MOST_OPEN])
     return [job for job, stored in asked if not stored.unread and asks_for_work(stored.spec, board.workload)]

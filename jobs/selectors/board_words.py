@@ -3,6 +3,7 @@
 from django.utils.translation import gettext as _
 
 from jobs.selectors.leaderboard import WANTED_SEEDS, BoardRow, BoardView, Standing
+from jobs.selectors.study_words import diverged_words
 from jobs.statistics import Verdict
 
 
@@ -72,9 +73,15 @@ def headline(view: BoardView) -> str:
     ratio = 1 / winner.ratio.ratio if view.metric.lower_is_better else winner.ratio.ratio
     low, high = winner.ratio.likely
     low, high = (1 / high, 1 / low) if view.metric.lower_is_better else (low, high)
-    return _("First: %(ratio)s times better than the baseline (95 %% interval %(low)s to %(high)s, n = %(n)s).") % {
+    words = _("First: %(ratio)s times better than the baseline (95 %% interval %(low)s to %(high)s, n = %(n)s).") % {
         "ratio": f"{ratio:.2f}",
         "low": f"{low:.2f}",
         "high": f"{high:.2f}",
         "n": winner.ratio.n,
     }
+    return " ".join(filter(None, [words, _not_equal(winner), diverged_words(winner.outcomes, winner.num_runs)]))
+
+
+def _not_equal(row: BoardRow) -> str:
+    """What must be said of a first one that ranks only because everything does."""
+    return "" if row.standing.may_rank else _("Its loss is not shown to be equal or better.")

@@ -9,7 +9,7 @@ from functools import cached_property
 from statistics import median
 from typing import Any
 
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models import Count, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.utils.functional import Promise
 from django.utils.translation import gettext
@@ -25,7 +25,7 @@ from jobs.equal_loss import LossComparison, LossVerdict, compare_losses
 from jobs.loss_course import time_to
 from jobs.messages import option_title
 from jobs.models import Board, BoardEntry, User, Workload
-from jobs.ranking import Repeats, middle_of, paired_values, ratio_to, share_places
+from jobs.ranking import Repeats, middle_of, ratio_to, seed_differences, share_places
 from jobs.selectors.board_filter import BoardFilter
 from jobs.selectors.jobs import teams_of
 from jobs.statistics import RatioInterval, Verdict, judge, repeats_interval
@@ -141,6 +141,7 @@ class BoardRow:
     cells: dict[str, Cell]
     ratio: RatioInterval | None  # of the ranking metric, to the baseline
     verdict: Verdict
+    is_faster: bool  # in its steps than the baseline, beyond noise, whatever the rows are ranked by
     loss: LossComparison | None
     outcomes: dict[str, int]  # how many of its runs ended otherwise than well
     num_runs: int  # of all that were ever made
@@ -172,8 +173,8 @@ class BoardRow:
 
     @property
     def is_faster_not_equal(self) -> bool:
-        """Whether it is ahead of the baseline beyond noise, but not at equal loss."""
-        return self.standing is Standing.WORSE and self.verdict is Verdict.BETTER
+        """Whether it is faster than the baseline beyond noise, but not at equal loss."""
+        return self.standing is Standing.WORSE and self.is_faster
 
 
 @dataclass(frozen=True)
@@ -234,16 +235,13 @@ def with_counts(boards: QuerySet[Board]) -> QuerySet[Board]:
 
 
 def view_board(board: Board, asked: Asked | None = None) -> BoardView:
-    """Everything that its page shows; three queries."""
+    """Everything that its page shows; two queries, four where it has more configurations than are read."""
     asked = asked or Asked()
-    found = board.entries.order_by("step_time_ms", "pk")
-    found = found if asked.target is not None else found.defer("courses")
-    entries = list(found[: MOST_ENTRIES + 1])
-    num_unread = board.entries.count() - MOST_ENTRIES if len(entries) > MOST_ENTRIES else 0
-    entries = entries[:MOST_ENTRIES]
+    entries, num_unread = _read_entries(board, asked)
     workload = Workload.objects.filter(pk=board.workload_key).first()
     margin = workload.loss_margin if workload and workload.loss_margin > 0 else None
-    runs = {entry.pk: _runs(entry, asked) for entry in entries}
+    target = asked.target if asked.target is not None else workload.target_loss if workload else None
+    runs = {entry.pk: _runs(entry, asked, target) for entry in entries}
     base_id = _baseline_id(board, entries, runs, asked)
     metric = METRICS[asked.metric]
     baseline = runs.get(base_id or 0, [])  # whole, whatever the rows are narrowed to
@@ -258,7 +256,7 @@ def view_board(board: Board, asked: Asked | None = None) -> BoardView:
         columns=_columns(rows),
         rows=_in_places(fitting, metric, ranks_all=asked.ranks_all),
         margin=margin,
-        target=asked.target if asked.target is not None else (workload.target_loss if workload else None),
+        target=target,
         num_hidden=len(entries) - len(fitting),
         num_unread=num_unread,
         budget_bytes=asked.budget_bytes,
@@ -266,9 +264,25 @@ def view_board(board: Board, asked: Asked | None = None) -> BoardView:
     )
 
 
-def _runs(entry: BoardEntry, asked: Asked) -> list[BoardRun]:
+def _read_entries(board: Board, asked: Asked) -> tuple[list[BoardEntry], int]:
+    """The fastest, those without a time behind, and what they are held against; how many are not read."""
+    found = board.entries.order_by(F("step_time_ms").asc(nulls_last=True), "pk")
+    found = found if asked.target is not None else found.defer("courses")
+    entries = list(found[: MOST_ENTRIES + 1])
+    if len(entries) <= MOST_ENTRIES:
+        return entries, 0
+    entries = entries[:MOST_ENTRIES]
+    read = {entry.pk for entry in entries}
+    unread = {pk for pk in (asked.baseline, board.baseline_id) if pk is not None and pk not in read}
+    entries += found.filter(pk__in=unread) if unread else []
+    return entries, board.entries.count() - len(entries)
+
+
+def _runs(entry: BoardEntry, asked: Asked, target: float | None) -> list[BoardRun]:
     runs = [BoardRun.from_json(stored) for stored in entry.runs]
-    return [_retimed(run, entry, asked.target) for run in runs] if asked.target is not None else runs
+    if target is None:
+        return [replace(run, has_course=False) for run in runs]  # where there is no target, none was missed
+    return [_retimed(run, entry, target) for run in runs] if asked.target is not None else runs
 
 
 def _narrowed(runs: list[BoardRun], asked: Asked) -> list[BoardRun]:
@@ -278,8 +292,7 @@ def _narrowed(runs: list[BoardRun], asked: Asked) -> list[BoardRun]:
 def _retimed(run: BoardRun, entry: BoardEntry, target: float) -> BoardRun:
     """The run with its time to another target; energy goes with the time."""
     time_s = time_to(entry.courses.get(str(run.job), []), target)
-    power_w = run.energy_to_target_j / run.time_to_target_s if run.energy_to_target_j and run.time_to_target_s else None
-    energy_j = power_w * time_s if power_w and time_s is not None else None
+    energy_j = run.power_w * time_s if run.power_w and time_s is not None else None
     changed = {"time_to_target_s": time_s, "energy_to_target_j": energy_j}
     return BoardRun.from_json(run.as_json() | changed)
 
@@ -287,21 +300,23 @@ def _retimed(run: BoardRun, entry: BoardEntry, target: float) -> BoardRun:
 def _baseline_id(
     board: Board, entries: Sequence[BoardEntry], runs: Mapping[int, list[BoardRun]], asked: Asked
 ) -> int | None:
-    """The entry asked for, else the board's own, else the oldest that has runs."""
+    """The entry asked for, else the board's own, else the oldest, each only where it has runs to be held against."""
     for wanted in (asked.baseline, board.baseline_id):
-        if wanted is not None and wanted in runs:
+        if wanted is not None and runs.get(wanted):
             return wanted
     return min((entry.pk for entry in entries if runs[entry.pk]), default=None)
 
 
 def repeats_of(runs: Sequence[BoardRun], name: str) -> Repeats:
     """A figure of each run by its seed; one that never reached the target counts as infinite."""
-    values = [(run.seed, getattr(run, name)) for run in runs]
-    if name != TIME_TO_TARGET:
-        return [(seed, value) for seed, value in values if value is not None]
-    return [
-        (run.seed, math.inf if run.time_to_target_s is None else run.time_to_target_s) for run in runs if run.has_course
-    ]
+    values = [(run.seed, math.inf if _has_missed(run, name) else getattr(run, name)) for run in runs]
+    return [(seed, value) for seed, value in values if value is not None]
+
+
+def _has_missed(run: BoardRun, name: str) -> bool:
+    """Whether the figure is one to the target, was looked at, and the run never reached that."""
+    is_measured = name == TIME_TO_TARGET or (name == ENERGY_TO_TARGET and run.power_w is not None)
+    return is_measured and run.has_course and run.time_to_target_s is None
 
 
 def _row(
@@ -314,7 +329,8 @@ def _row(
 ) -> BoardRow:
     is_baseline = entry.pk == base_id
     loss = None if is_baseline or margin is None else _compared(runs, baseline, margin)
-    ratio = None if is_baseline else ratio_to(repeats_of(runs, metric.name), repeats_of(baseline, metric.name))
+    ratio = None if is_baseline else _ratio(runs, baseline, metric.name)
+    times = ratio if is_baseline or metric.name == FIRST_METRIC else _ratio(runs, baseline, FIRST_METRIC)
     return BoardRow(
         entry=entry,
         runs=runs,
@@ -325,6 +341,7 @@ def _row(
         cells={name: cell_of(repeats_of(runs, name)) for name in (*METRICS, LOSS)},
         ratio=ratio,
         verdict=judge(ratio, lower_is_better=metric.lower_is_better),
+        is_faster=judge(times, lower_is_better=True) is Verdict.BETTER,
         loss=loss,
         outcomes={name: count for name, count in entry.outcomes.items() if name != Outcome.SUCCEEDED},
         num_runs=sum(entry.outcomes.values()),
@@ -332,8 +349,11 @@ def _row(
 
 
 def _compared(runs: list[BoardRun], baseline: list[BoardRun], margin: float) -> LossComparison | None:
-    pairs = paired_values(repeats_of(runs, LOSS), repeats_of(baseline, LOSS))
-    return compare_losses([mine - theirs for mine, theirs in pairs], margin)
+    return compare_losses(seed_differences(repeats_of(runs, LOSS), repeats_of(baseline, LOSS)), margin)
+
+
+def _ratio(runs: list[BoardRun], baseline: list[BoardRun], name: str) -> RatioInterval | None:
+    return ratio_to(repeats_of(runs, name), repeats_of(baseline, name))
 
 
 def _standing(

@@ -178,6 +178,10 @@ def make_term(of: RunField, sign: str, texts: Sequence[str]) -> Term:
     if len(texts) > 1 and sign not in (":", "!="):
         raise NotUnderstood(gettext("“%(name)s%(sign)s” takes one value.") % {"name": of.name, "sign": sign})
     values = tuple(_value(of, text) for text in texts)
+    if sign not in (":", "!=") and None in values:
+        raise NotUnderstood(
+            gettext("“%(name)s” is set or not: ask with %(name)s:none or %(name)s!=none.") % {"name": of.name}
+        )
     return Term(of, sign, values, f"{of.name}{sign}{','.join(quoted(text) for text in texts)}")
 
 

@@ -38,7 +38,10 @@ Runs = Mapping[int, Attempt]  # those that succeeded in one piece, by their seed
 
 @dataclass(frozen=True)
 class StudyRow:
-    """One configuration. Ratios are to the baseline, paired by seed; None where too few pairs are there."""
+    """One configuration. Ratios are to the baseline, paired by seed; None where too few pairs are there.
+
+    Runs are paired on the same ground only, unless the configuration itself asks for another device.
+    """
 
     configuration: Configuration
     jobs: list[Job]
@@ -81,7 +84,7 @@ class StudyView:
     num_runs: int
     num_done: int
     margin: float | None
-    num_environments: int  # more than one: runs on different ground, which must not be compared
+    num_environments: int  # more than one: runs on different ground, of which only those on the same are paired
     unread: list[Finding]  # what an earlier version stored and this one cannot read; the plan is without it
 
     @property
@@ -219,11 +222,25 @@ def _margin(baseline: Runs) -> float | None:
     return workload.loss_margin if workload else None
 
 
+def on_common_ground(runs: Runs, baseline: Runs, changes: Mapping[str, Any]) -> Runs:
+    """The runs that may be held against the baseline's of their seeds: where another host or other versions ran one of
+    the two, what differs may be theirs. A configuration that changes the device asks for just that.
+    """
+    if "device" in changes:
+        return runs
+    return {
+        seed: run
+        for seed, run in runs.items()
+        if seed in baseline and run.environment_key == baseline[seed].environment_key
+    }
+
+
 def _row(configuration: Configuration, jobs: list[Job], runs: Runs, baseline: Runs, margin: float | None) -> StudyRow:
-    time = _ratio(runs, baseline, lambda run: run.steady_step_time_ms)
-    memory = _ratio(runs, baseline, peak_bytes)
+    paired = on_common_ground(runs, baseline, configuration.changes) if configuration.place else {}
+    time = _ratio(paired, baseline, lambda run: run.steady_step_time_ms)
+    memory = _ratio(paired, baseline, peak_bytes)
     is_same_work = len({run.workload_key for run in [*runs.values(), *baseline.values()]}) < 2
-    differences = _differences(runs, baseline) if is_same_work else []
+    differences = _differences(paired, baseline) if is_same_work else []
     return StudyRow(
         configuration=configuration,
         jobs=jobs,
@@ -247,8 +264,6 @@ def peak_bytes(run: Attempt) -> float | None:
 
 
 def _ratio(runs: Runs, baseline: Runs, figure: Callable[[Attempt], float | None]) -> RatioInterval | None:
-    if runs is baseline:
-        return None
     pairs = [(figure(run), figure(baseline[seed])) for seed, run in runs.items() if seed in baseline]
     return ratio_interval([mine / theirs for mine, theirs in pairs if mine and theirs])
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from jobs.contract.states import Outcome
 from jobs.equal_loss import LossVerdict
 from jobs.messages import option_title
 from jobs.selectors.studies import StudyRow, StudyView
@@ -13,10 +14,13 @@ from jobs.statistics import RatioInterval, Verdict
 
 def headline(view: StudyView) -> str:
     """The answer as far as it is known."""
-    if view.num_environments > 1:
-        return _("The runs were done on different ground (device or versions): no verdict is made of them.")
     if winner := view.winner:
         return sentence(winner)
+    if view.num_environments > 1:
+        return _(
+            "The runs were done on different ground (device or versions): only those on the same are held against "
+            "each other, and none is shown to be faster than the baseline at equal loss."
+        )
     if not view.is_over:
         return _("No configuration is shown to be faster than the baseline at equal loss yet.")
     return _("No configuration is shown to be faster than the baseline at equal loss.")
@@ -27,9 +31,18 @@ def sentence(row: StudyRow) -> str:
     if row.time is None or row.loss is None:
         return row_words(row)
     parts = {"name": in_short(row), "faster": _faster(row.time), "memory": _memory_clause(row)}
+    words = _("%(name)s is %(faster)s at equal loss%(memory)s.")
     if row.loss.verdict is LossVerdict.BETTER:
-        return _("%(name)s is %(faster)s at a better loss%(memory)s.") % parts
-    return _("%(name)s is %(faster)s at equal loss%(memory)s.") % parts
+        words = _("%(name)s is %(faster)s at a better loss%(memory)s.")
+    return " ".join(filter(None, [words % parts, diverged_words(row.outcomes, len(row.jobs))]))
+
+
+def diverged_words(outcomes: Mapping[str, int], num_runs: int) -> str:
+    """What its losses leave out: runs that diverged have none to compare. Empty where none did."""
+    num_diverged = outcomes.get(Outcome.DIVERGED, 0)
+    if not num_diverged:
+        return ""
+    return _("%(k)s of its %(n)s runs diverged and are not in these figures.") % {"k": num_diverged, "n": num_runs}
 
 
 def in_short(row: StudyRow) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import F, QuerySet
+from django.utils.translation import gettext
 
 from jobs.board_runs import MOST_RUNS, BoardRun, run_of
 from jobs.contract.keys import configuration, configuration_key, workload
@@ -16,6 +17,7 @@ from jobs.loss_course import Course, course_of, target_of, thinned
 from jobs.models import Attempt, AuditAction, Board, BoardEntry, User, Workload
 from jobs.selectors.curves import read_own_curve
 from jobs.services.audit import note
+from jobs.services.errors import NotPossible
 
 # How a run may end and still say something of its configuration; the others were stopped by something else.
 TELLING = (Outcome.SUCCEEDED, Outcome.DIVERGED, Outcome.OUT_OF_MEMORY)
@@ -80,7 +82,8 @@ def _board_of(attempt: Attempt, ended_at: datetime) -> Board:
 def _locked_entry(board: Board, attempt: Attempt, ended_at: datetime) -> BoardEntry:
     spec: dict[str, Any] = attempt.resolved_spec or {}
     key = configuration_key(spec)
-    entries = BoardEntry.objects.select_for_update().filter(board=board, configuration_key=key)
+    # Not its key: who changes the board's baseline holds the board and points to an entry, and would wait in a circle.
+    entries = BoardEntry.objects.select_for_update(no_key=True).filter(board=board, configuration_key=key)
     if entry := entries.first():
         return entry
     made = BoardEntry(board=board, configuration_key=key, configuration=configuration(spec), last_ended_at=ended_at)
@@ -118,8 +121,10 @@ def _target(workload_key: str, course: Course) -> float | None:
     if row is None or row.target_loss is not None:
         return row.target_loss if row else None
     target = target_of(course)
-    Workload.objects.filter(pk=workload_key, target_loss=None).update(target_loss=target)
-    return target
+    if Workload.objects.filter(pk=workload_key, target_loss=None).update(target_loss=target):
+        return target
+    row.refresh_from_db()  # another run that ended at the same moment fixed it
+    return row.target_loss
 
 
 def rebuild_boards() -> Iterator[int]:
@@ -148,7 +153,12 @@ def _ended_attempts() -> QuerySet[Attempt]:
 
 
 def change_baseline(board: Board, entry: BoardEntry, by: User) -> None:
-    """Hold the board against another of its configurations; where it is held against this one, nothing changes."""
+    """Hold the board against another of its configurations; where it is held against this one, nothing changes.
+
+    Raises `NotPossible` where no run of it ended well: nothing can be held against that.
+    """
+    if not entry.runs:
+        raise NotPossible(gettext("No run of this configuration ended well: nothing can be held against it."))
     with transaction.atomic():
         locked = Board.objects.select_for_update(of=("self",)).select_related("baseline").get(pk=board.pk)
         before = locked.baseline

@@ -11,7 +11,8 @@ from jobs.contract.states import Outcome
 from jobs.equal_loss import LossVerdict, compare_losses
 from jobs.models import BoardEntry, Job, Reproduction, User, Workload
 from jobs.models.board import UNDECIDED, Agreement
-from jobs.ranking import Repeats, paired_values, ratio_to
+from jobs.ranking import Repeats, ratio_to, seed_differences
+from jobs.selectors.asked_work import asks_for_configuration, open_runs
 from jobs.selectors.jobs import visible_jobs
 from jobs.services.clone import spec_to_repeat
 from jobs.services.errors import NotPossible
@@ -28,13 +29,14 @@ def reproduce(entry: BoardEntry, by: User) -> Reproduction:
     Raises `NotPossible` where there are too few seeds to tell, or where it is being reproduced already, and
     `SpecRefused` as a submission does.
     """
-    originals = newest_by_seed([BoardRun.from_json(stored) for stored in entry.runs])[-MOST_SEEDS:]
-    if len(originals) < _LEAST_SEEDS:
-        raise NotPossible(gettext("One seed cannot be verified: add repeats first."))
-    if entry.reproductions.filter(agreement__in=UNDECIDED, jobs__outcome=None).exists():
-        raise NotPossible(gettext("This configuration is being reproduced already."))
-    sources = _sources(by, [run.job for run in originals])
     with transaction.atomic():
+        _lock(entry)
+        originals = newest_by_seed([BoardRun.from_json(stored) for stored in entry.runs])[-MOST_SEEDS:]
+        if len(originals) < _LEAST_SEEDS:
+            raise NotPossible(gettext("One seed cannot be verified: add repeats first."))
+        if entry.reproductions.filter(agreement__in=UNDECIDED, jobs__outcome=None).exists():
+            raise NotPossible(gettext("This configuration is being reproduced already."))
+        sources = _sources(by, [run.job for run in originals])
         reproduction = Reproduction(entry=entry, by=by, originals=[run.as_json() for run in originals])
         reproduction.save()
         reproduction.jobs.set([_again(sources[run.job], by, run.seed) for run in originals])
@@ -44,16 +46,31 @@ def reproduce(entry: BoardEntry, by: User) -> Reproduction:
 def add_repeats(entry: BoardEntry, by: User, wanted: int = MOST_SEEDS) -> list[Job]:
     """Queue runs with seeds that the configuration lacks, those of the baseline first, until it has as many as wanted.
 
-    Raises `NotPossible` where it has them, `SpecRefused` as a submission does.
+    Seeds that wait or run are not queued once more. Raises `NotPossible` where it has them, `SpecRefused` as a
+    submission does.
     """
-    known = {stored["seed"] for stored in entry.runs}
-    seeds = missing_seeds(known, _seeds_of(entry.board.baseline), wanted)
-    if not seeds or not entry.runs:
-        raise NotPossible(gettext("This configuration has its repeats already."))
-    job_id = entry.runs[-1]["job"]
-    source = _sources(by, [job_id])[job_id]
     with transaction.atomic():
+        _lock(entry)
+        known = {stored["seed"] for stored in entry.runs}
+        if not known or len(known) >= wanted:
+            raise NotPossible(gettext("This configuration has its repeats already."))
+        job_id = entry.runs[-1]["job"]
+        source = _sources(by, [job_id])[job_id]
+        seeds = missing_seeds(known | _open_seeds(entry, source), _seeds_of(entry.board.baseline), wanted)
+        if not seeds:
+            raise NotPossible(gettext("The repeats of this configuration are queued already."))
         return [_again(source, by, seed) for seed in seeds]
+
+
+def _lock(entry: BoardEntry) -> None:
+    """Two clicks come one after the other, and the second sees what the first one queued."""
+    BoardEntry.objects.select_for_update(no_key=True).get(pk=entry.pk)
+
+
+def _open_seeds(entry: BoardEntry, source: Job) -> set[int]:
+    """The seeds of jobs that wait or run in the source's queue and ask for this configuration of the board's work."""
+    jobs = [job for job in open_runs(entry.board) if job.queue_id == source.queue_id]
+    return {job.spec["seed"] for job in jobs if asks_for_configuration(job.stored_spec.spec, entry.configuration)}
 
 
 def newest_by_seed(runs: Sequence[BoardRun]) -> list[BoardRun]:
@@ -109,7 +126,7 @@ def _judged(reproduction: Reproduction, jobs: Sequence[Job]) -> tuple[Agreement,
     if any(one.environment_key and one.environment_key != board.environment_key for one in attempts):
         return Agreement.MOVED, {}
     originals = [BoardRun.from_json(stored) for stored in reproduction.originals]
-    telling = [job for job in jobs if job.outcome not in _SAYS_NOTHING]
+    telling = [job for job in jobs if job.outcome not in _SAYS_NOTHING and not _is_in_parts(job)]
     ended_well = [job for job in telling if job.outcome == Outcome.SUCCEEDED]
     times = ratio_to(_figures(ended_well, "steady_step_time_ms"), _original(originals, "steady_step_time_ms"))
     finding = {"n": times.n, "ratio": times.ratio, "low": times.low, "high": times.high} if times else {}
@@ -122,6 +139,11 @@ def _judged(reproduction: Reproduction, jobs: Sequence[Job]) -> tuple[Agreement,
         and _is_loss_alike(board.workload_key, ended_well, originals)
     )
     return Agreement.AGREED if agrees else Agreement.DIFFERED, finding
+
+
+def _is_in_parts(job: Job) -> bool:
+    """Whether it went on after an interruption: it has no time of its own."""
+    return job.last_attempt is not None and job.last_attempt.resumed_at_step is not None
 
 
 def _figures(jobs: Sequence[Job], name: str) -> Repeats:
@@ -137,8 +159,8 @@ def _original(originals: Sequence[BoardRun], name: str) -> Repeats:
 def _is_loss_alike(workload_key: str, jobs: Sequence[Job], originals: Sequence[BoardRun]) -> bool:
     """Whether the losses are not shown to be worse than they were."""
     margin = Workload.objects.filter(pk=workload_key).values_list("loss_margin", flat=True).first()
-    pairs = paired_values(_figures(jobs, "final_eval_loss"), _original(originals, "final_eval_loss"))
-    if not margin or not pairs:
+    if not margin:
         return True
-    compared = compare_losses([new - old for new, old in pairs], margin)
+    again, before = _figures(jobs, "final_eval_loss"), _original(originals, "final_eval_loss")
+    compared = compare_losses(seed_differences(again, before), margin)
     return compared is None or compared.verdict is not LossVerdict.WORSE

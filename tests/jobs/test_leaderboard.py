@@ -9,10 +9,12 @@ from jobs.contract.metrics import Summary
 from jobs.contract.spec import TrainSpec
 from jobs.contract.states import Outcome
 from jobs.models import Attempt, Board, BoardEntry, User
+from jobs.selectors import leaderboard
 from jobs.selectors.board_filter import BoardFilter
 from jobs.selectors.board_words import badge, headline
 from jobs.selectors.leaderboard import Asked, BoardView, Standing, view_board, visible_boards
-from jobs.services.boards import rebuild_boards
+from jobs.services.boards import change_baseline, rebuild_boards
+from jobs.services.errors import NotPossible
 from jobs.services.finish import finish_attempt
 from tests.jobs.factories import make_ended_job, make_job, make_spec, make_user, make_worker, start
 
@@ -79,6 +81,66 @@ def test_one_seed_is_insufficient_evidence_and_says_how_many_are_wanted(alice: U
     assert view.rows[1].rank is None
 
 
+def test_the_same_seed_again_is_no_further_evidence_of_an_equal_loss(alice: User) -> None:
+    for spec in ({}, FAST):
+        for _again in range(3):
+            make_ended_job(alice, spec=make_spec(**spec))
+    [view] = boards_of(alice)
+    assert {row.standing for row in view.rows} == {Standing.BASELINE, Standing.INSUFFICIENT}
+
+
+def test_only_what_is_faster_is_called_faster_whatever_the_rows_are_ranked_by(alice: User) -> None:
+    for seed in range(2):
+        make_ended_job(alice, spec=make_spec(seed=seed), summary={"peak_rss_bytes": 100})
+        lean = {"peak_rss_bytes": 50, "final_eval_loss": 2.9, "steady_step_time_ms": 20.0}
+        make_ended_job(alice, spec=make_spec(seed=seed, **FAST), summary=lean)
+    [view] = boards_of(alice, metric="peak_bytes")
+    lean_row = next(row for row in view.rows if not row.is_baseline)
+    assert (lean_row.verdict.value, badge(lean_row)[1]) == ("better", "worse loss")
+
+
+def test_the_fastest_and_the_baseline_are_read_among_more_than_a_page_holds(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaderboard, "MOST_ENTRIES", 2)
+    make_ended_job(alice, summary={"steady_step_time_ms": 50.0})
+    for num_threads in (1, 2):
+        make_ended_job(alice, spec=make_spec(num_threads=num_threads), outcome=Outcome.DIVERGED)
+    make_ended_job(alice, spec=make_spec(**FAST), summary={"steady_step_time_ms": 6.0})
+    make_ended_job(alice, spec=make_spec(channels_last=True), summary={"steady_step_time_ms": 5.0})
+    [view] = boards_of(alice, ranks_all=True)
+    assert sorted(row.cells["steady_step_time_ms"].median or 0 for row in view.rows) == [5.0, 6.0, 50.0]
+    assert view.baseline is not None
+    assert view.baseline.entry.pk == view.board.baseline_id
+    assert view.num_unread == 2
+
+
+def test_what_never_ended_well_is_nothing_to_be_held_against(alice: User) -> None:
+    repeat(alice, 10.0)
+    repeat(alice, 5.0, loss=2.9, **FAST)
+    make_ended_job(alice, spec=make_spec(channels_last=True), outcome=Outcome.DIVERGED)
+    failed = BoardEntry.objects.get(runs=[])
+    with pytest.raises(NotPossible, match="nothing can be held against it"):
+        change_baseline(failed.board, failed, alice)
+    [view] = boards_of(alice, baseline=failed.pk)
+    assert [(row.rank, row.standing) for row in view.rows] == [
+        (1, Standing.BASELINE),
+        (None, Standing.WORSE),
+        (None, Standing.FAILED),
+    ]
+
+
+def test_the_first_ones_sentence_tells_what_its_figures_leave_out(alice: User) -> None:
+    repeat(alice, 10.0)
+    repeat(alice, 5.0, **FAST)
+    make_ended_job(alice, spec=make_spec(seed=3, **FAST), outcome=Outcome.DIVERGED)
+    [view] = boards_of(alice)
+    assert headline(view).endswith("1 of its 4 runs diverged and are not in these figures.")
+    repeat(alice, 2.0, loss=2.9, num_threads=1)
+    [view] = boards_of(alice, ranks_all=True)
+    assert headline(view).endswith("Its loss is not shown to be equal or better.")
+
+
 def test_the_first_runs_configuration_is_the_baseline_and_another_may_be_asked_for(alice: User) -> None:
     repeat(alice, 10.0)
     repeat(alice, 5.0, **FAST)
@@ -140,6 +202,23 @@ def test_energy_to_target_is_the_mean_power_over_that_time(alice: User) -> None:
     assert view.rows[0].cells["mfu"].median == 0.4
 
 
+def test_a_run_that_missed_the_target_has_missed_it_in_energy_too(alice: User) -> None:
+    power = {"energy_j": 200.0, "steady_s": 2.0}
+    make_ended_job(alice, losses=(11.0, 6.0, 2.0, 1.0), summary=power)
+    make_ended_job(alice, spec=make_spec(**FAST), losses=(11.0, 9.0, 8.0, 7.0), summary=power)
+    [view] = boards_of(alice, metric="energy_to_target_j", ranks_all=True)
+    assert [row.cells["energy_to_target_j"].is_reached for row in view.rows] == [True, False]
+    [view] = boards_of(alice, metric="energy_to_target_j", target=8.5)
+    assert sorted(row.cells["energy_to_target_j"].median or 0 for row in view.rows) == pytest.approx([2.0, 3.0])
+
+
+def test_where_there_is_no_target_none_was_missed(alice: User) -> None:
+    make_ended_job(alice, losses=(1.0, 2.0, 3.0))
+    [view] = boards_of(alice)
+    assert view.target is None
+    assert view.rows[0].cells["time_to_target_s"].n == 0
+
+
 @pytest.mark.parametrize(
     ("text", "left"),
     [
@@ -152,6 +231,8 @@ def test_energy_to_target_is_the_mean_power_over_that_time(alice: User) -> None:
         ("ended<2020-01-01", []),
         ("seed:0", ["fp32", "bf16-mixed"]),
         ("model:mlp", []),  # a board has one model; it says so
+        ("ended<none", []),
+        ("num_threads>=none", []),
     ],
 )
 def test_a_board_is_narrowed_in_the_words_of_the_list(alice: User, text: str, left: list[str]) -> None:

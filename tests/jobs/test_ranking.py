@@ -3,7 +3,7 @@
 import math
 import random
 
-from jobs.ranking import Place, paired_values, ratio_to, share_places
+from jobs.ranking import Place, paired_values, ratio_to, seed_differences, share_places
 from jobs.statistics import repeats_interval
 
 
@@ -26,6 +26,10 @@ def test_what_is_not_shown_to_differ_shares_a_place_and_the_next_place_counts_al
         Place(1, True),
         Place(3, False),
     ]
+
+
+def test_a_seed_that_ran_several_times_is_one_difference() -> None:
+    assert seed_differences([(0, 3.0), (0, 5.0), (1, 2.0), (2, 1.0)], [(1, 1.5), (0, 1.0)]) == [3.0, 0.5]
 
 
 def test_more_is_better_where_it_is() -> None:

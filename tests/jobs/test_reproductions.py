@@ -3,7 +3,7 @@
 import pytest
 
 from jobs.contract.states import Outcome, State
-from jobs.models import BoardEntry, Job, Reproduction, User
+from jobs.models import Attempt, BoardEntry, Job, Reproduction, User
 from jobs.models.board import Agreement
 from jobs.services.cancel import request_cancel
 from jobs.services.errors import NotPossible
@@ -105,6 +105,17 @@ def test_it_is_reproduced_once_at_a_time(alice: User, entry: BoardEntry) -> None
         reproduce(entry, alice)
 
 
+def test_a_run_in_two_parts_has_no_time_to_agree_with(alice: User, entry: BoardEntry) -> None:
+    reproduction = reproduce(entry, alice)
+    first, second = reproduction.jobs.order_by("pk")
+    end(first, steady_step_time_ms=10.1)
+    attempt = start(second)
+    Attempt.objects.filter(pk=attempt.pk).update(resumed_at_step=50)
+    finish_attempt(attempt, Outcome.SUCCEEDED, make_summary(steady_step_time_ms=10.2))
+    reproduction.refresh_from_db()
+    assert (reproduction.agreement, reproduction.finding) == (Agreement.STOPPED, {})
+
+
 def test_one_seed_cannot_be_verified(alice: User) -> None:
     make_ended_job(alice)
     with pytest.raises(NotPossible, match="add repeats first"):
@@ -121,6 +132,9 @@ def test_repeats_are_queued_with_the_seeds_that_are_missing(alice: User, entry: 
     other = BoardEntry.objects.exclude(pk=entry.pk).select_related("board__baseline").get()
     assert [job.spec["seed"] for job in add_repeats(other, alice)] == [5, 6, 7, 8]
     assert {job.spec["precision"] for job in Job.objects.filter(outcome=None)} == {"bf16-mixed"}
+    with pytest.raises(NotPossible, match="queued already"):
+        add_repeats(other, alice)
+    assert [job.spec["seed"] for job in add_repeats(entry, alice)] == [6, 7, 8], "another configuration has its own"
 
 
 @pytest.mark.parametrize(

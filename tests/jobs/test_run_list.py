@@ -269,6 +269,7 @@ def test_a_run_that_is_gone_meanwhile_is_left_out(rows: list[Job]) -> None:
         ("age<soon", "“age” is compared with a time span such as 7d, 12h or 30min; “soon” is none."),
         ("age<99999999999999999d", "“age” is compared with a time span"),
         ("model:", "“model:” lacks a value."),
+        ("time_limit_s<none", "“time_limit_s” is set or not: ask with time_limit_s:none or time_limit_s!=none."),
         ("num_steps<1,2", "“num_steps<” takes one value."),
         ('name:"open', "A quotation mark is not closed."),
         ("num_steps:none num_steps:1e999x", "“num_steps” is compared with a number"),

@@ -15,7 +15,7 @@ from jobs.contract.spec import TrainSpec
 from jobs.contract.states import Outcome
 from jobs.equal_loss import LossVerdict
 from jobs.figures.study import study_figures
-from jobs.models import Job, Queue, Study, User, Workload
+from jobs.models import Attempt, Job, Queue, Study, User, Workload
 from jobs.selectors.hosts import Abilities, mildest_findings
 from jobs.selectors.studies import view_study, visible_studies
 from jobs.selectors.study_words import headline
@@ -134,6 +134,29 @@ def test_what_diverged_stays_what_it_is(alice: User, queue: Queue) -> None:
     run(study, 1, step_time_ms=1.0, loss=2.0, outcome=Outcome.DIVERGED)
     last = view_study(study).rows[-1]
     assert (last.outcomes, last.ranks, last.time) == ({"diverged": 2}, False, None)
+
+
+def test_its_sentence_tells_of_runs_that_diverged(alice: User, queue: Queue) -> None:
+    study = submit(alice, queue, plan(3, num_threads=[1]))
+    run(study, 0, step_time_ms=10.0, loss=2.0)
+    run(study, 1, step_time_ms=5.0, loss=2.0)
+    Job.objects.filter(study=study, study_place=1, spec__seed=2).update(state="diverged", outcome="diverged")
+    assert headline(view_study(study)).endswith("at equal loss. 1 of its 3 runs diverged and are not in these figures.")
+
+
+def test_only_runs_on_the_same_ground_are_paired(alice: User, queue: Queue) -> None:
+    study = submit(alice, queue, plan(3, num_threads=[1]))
+    run(study, 0, step_time_ms=10.0, loss=2.0)
+    run(study, 1, step_time_ms=5.0, loss=2.0)
+    runs = Attempt.objects.filter(job__study=study, job__study_place=1)
+    runs.filter(job__spec__seed=2).update(environment_key="elsewhere", steady_step_time_ms=1000.0)
+    row = view_study(study).rows[0]
+    assert row.time is not None
+    assert (row.time.n, row.time.ratio) == (2, pytest.approx(0.5))
+    runs.update(environment_key="elsewhere")
+    view = view_study(study)
+    assert [row.time for row in view.rows] == [None, None]
+    assert "only those on the same are held against each other" in headline(view)
 
 
 def test_a_study_is_cancelled_as_one(alice: User, queue: Queue) -> None:
