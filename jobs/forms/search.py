@@ -18,7 +18,9 @@ class SearchForm(forms.Form):
 
     name = forms.CharField(label=_("Name"), required=False, max_length=150)
     axes = forms.MultipleChoiceField(
-        label=_("What may vary"), widget=forms.CheckboxSelectMultiple(attrs={"class": "check"})
+        label=_("What may vary"),
+        widget=forms.CheckboxSelectMultiple(attrs={"class": "check"}),
+        error_messages={"required": _("Tick at least one.")},
     )
     num_steps = forms.IntegerField(
         label=_("Steps of a full run"),
