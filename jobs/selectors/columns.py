@@ -1,6 +1,7 @@
 """What jobs are told apart by: their fields, and the groups of those that agree in one."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -80,10 +81,20 @@ def _grouped(jobs: Sequence[Job], group: str) -> list[Column]:
     for job in jobs:
         key = configuration_key(job) if group == CONFIGURATION else _text(job, group)
         groups.setdefault(key, []).append(job)
-    labels = _configuration_labels(list(groups.values())) if group == CONFIGURATION else list(groups)
+    labels = _told_apart(list(groups.values())) if group == CONFIGURATION else list(groups)
     return [
         Column(label, members, place)
         for place, (label, members) in enumerate(zip(labels, groups.values(), strict=True))
+    ]
+
+
+def _told_apart(groups: list[list[Job]]) -> list[str]:
+    """The configurations' labels; where the fields that fit in are the same in several, with the first job's number."""
+    labels = _configuration_labels(groups)
+    counts = Counter(labels)
+    return [
+        label if counts[label] == 1 else f"{label} · #{members[0].pk}"
+        for label, members in zip(labels, groups, strict=True)
     ]
 
 

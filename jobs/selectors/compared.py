@@ -15,8 +15,8 @@ from jobs.statistics import Band
 # What a screen and a table still bear.
 MOST_JOBS = 200
 
-# Jobs whose series are looked up; one of each kind of work and device, and the first and last of many.
-_ASKED_FOR_SERIES = 12
+# Jobs whose series are looked up: one of each kind of work and device, then the last of each.
+_ASKED_FOR_SERIES = 24
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,6 @@ def known_series(jobs: Sequence[Job]) -> list[str]:
         if job.last_attempt and job.last_attempt.num_points:
             kind = (job.spec["model"], job.spec["dataset"], job.last_attempt.device_name, job.has_ended)
             kinds.setdefault(kind, []).append(job.last_attempt)
-    asked = [attempt for attempts in kinds.values() for attempt in (attempts[0], attempts[-1])]
-    names = dict.fromkeys(
-        name for attempt in list(dict.fromkeys(asked))[:_ASKED_FOR_SERIES] for name in series_names(attempt)
-    )
+    asked = dict.fromkeys([attempts[place] for place in (0, -1) for attempts in kinds.values()])
+    names = series_names(*list(asked)[:_ASKED_FOR_SERIES])
     return sorted(names, key=lambda name: name.startswith("telemetry."))

@@ -72,9 +72,9 @@ def lineages(attempts: Iterable[Attempt]) -> dict[int, list[Stretch]]:
     return lines
 
 
-def series_names(attempt: Attempt) -> list[str]:
+def series_names(*attempts: Attempt) -> list[str]:
     """The series that have points, in the order in which they first appeared; reads no points."""
-    return series_of([stretch.attempt_id for stretch in lineages([attempt])[attempt.pk]])
+    return series_of([stretch.attempt_id for line in lineages(attempts).values() for stretch in line])
 
 
 def read_curve(
@@ -113,15 +113,23 @@ def read_all_series(attempt: Attempt, *, max_points: int | None = None) -> dict[
     return {name: _view(piece, name, cut, _seams(line)) for (name, _pk), piece in pieces.items()}
 
 
-def read_pieces(lines: Mapping[int, Sequence[Stretch]], series: str, cut: Cut) -> dict[int, Piece]:
+def read_pieces(
+    lines: Mapping[int, Sequence[Stretch]], series: str, cut: Cut, own_cuts: Mapping[int, Cut] | None = None
+) -> dict[int, Piece]:
     """A series along each line, in arrays: its stretches one after the other, in steps and in time."""
-    return {pk: piece for (_series, pk), piece in read_lines(lines, [series], cut).items()}
+    return {pk: piece for (_series, pk), piece in read_lines(lines, [series], cut, own_cuts).items()}
 
 
-def read_lines(lines: Mapping[int, Sequence[Stretch]], names: Sequence[str], cut: Cut) -> dict[tuple[str, int], Piece]:
-    """Some series along each line, by series and line."""
+def read_lines(
+    lines: Mapping[int, Sequence[Stretch]],
+    names: Sequence[str],
+    cut: Cut,
+    own_cuts: Mapping[int, Cut] | None = None,
+) -> dict[tuple[str, int], Piece]:
+    """Some series along each line, by series and line. Lines may have cuts of their own, all of them within `cut`."""
+    own_cuts = own_cuts or {}
     wishes = {
-        (name, pk, place): Wish(name, stretch, cut.up_to(stretch.last_step))
+        (name, pk, place): Wish(name, stretch, own_cuts.get(pk, cut).up_to(stretch.last_step))
         for name in names
         for pk, line in lines.items()
         for place, stretch in enumerate(line)

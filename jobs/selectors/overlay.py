@@ -1,6 +1,6 @@
 """Curves laid over each other: read at once, put on one axis, smoothed, grouped, cut and thinned for a plot."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TypeGuard
@@ -135,14 +135,16 @@ def _read(jobs: Sequence[Job], view: View) -> dict[int, Stored]:
     coarse = _stored(jobs, view.series, Cut(max_points=most))
     if not view.is_cut:
         return coarse
-    first, last = _steps_seen(jobs, coarse, view)
-    return _stored(jobs, view.series, Cut(first, last, 4 * most))
+    cuts = _cuts_seen(jobs, coarse, view, 4 * most)
+    first = min((cut.x_from for cut in cuts.values() if cut.x_from is not None), default=None)
+    last = max((cut.x_to for cut in cuts.values() if cut.x_to is not None), default=None)
+    return _stored(jobs, view.series, Cut(first, last, 4 * most), cuts)
 
 
-def _stored(jobs: Sequence[Job], series: str, cut: Cut) -> dict[int, Stored]:
-    """A series of all jobs that have an attempt, by their ids."""
+def _stored(jobs: Sequence[Job], series: str, cut: Cut, own_cuts: Mapping[int, Cut] | None = None) -> dict[int, Stored]:
+    """A series of all jobs that have an attempt, by their ids; `own_cuts` are by attempt and within `cut`."""
     lines = lineages([attempt for job in jobs for attempt in shown_attempts(job)])
-    pieces = read_pieces(lines, series, cut)
+    pieces = read_pieces(lines, series, cut, own_cuts)
     found = {}
     for job in jobs:
         if job.last_attempt_id in pieces:
@@ -165,19 +167,22 @@ def _ceil(view: View) -> int | None:
     return None if view.x_to is None else int(np.ceil(view.x_to))
 
 
-def _steps_seen(jobs: Sequence[Job], stored: dict[int, Stored], view: View) -> tuple[int | None, int | None]:
-    """The steps between which all that is seen lies, from the coarse curves; a point more on either side."""
-    firsts, lasts = [], []
+def _cuts_seen(jobs: Sequence[Job], stored: dict[int, Stored], view: View, most: int) -> dict[int, Cut]:
+    """By attempt, the steps between which what is seen of it lies, from the coarse curves; a point more on either side.
+
+    Each has its own: where runs follow one another in time, what is seen of one lies nowhere near another's steps.
+    """
+    cuts = {}
     for job in jobs:
         curve = stored[job.pk].curve if job.pk in stored else None
         x = _axis_values(job, curve, view.x, {}) if curve and len(curve) else None
-        if curve is None or x is None:
+        if curve is None or x is None or job.last_attempt_id is None:
             continue
         first = 0 if view.x_from is None else int(np.searchsorted(x, view.x_from)) - 1
         last = len(x) - 1 if view.x_to is None else int(np.searchsorted(x, view.x_to, side="right"))
-        firsts.append(int(curve.steps[max(0, first)]))
-        lasts.append(int(curve.steps[min(len(x) - 1, last)]))
-    return min(firsts, default=None), max(lasts, default=None)
+        ends = int(curve.steps[max(0, first)]), int(curve.steps[min(len(x) - 1, last)])
+        cuts[job.last_attempt_id] = Cut(*ends, most)
+    return cuts
 
 
 # ---------------------------------------------------------------- the axis
@@ -298,10 +303,10 @@ def _single_line(column: Column, track: Track, steps: Sequence[int], view: View,
 
 
 def _plain(x: Floats, view: View) -> list[float]:
-    """What is counted as whole numbers, which travel in fewer characters."""
+    """What is counted as whole numbers, which travel in fewer characters; another series keeps all its digits."""
     if view.x in (Axis.STEP, Axis.SAMPLES, Axis.TOKENS):
         return list(np.round(x).astype(np.int64).tolist())
-    return list(np.round(x, 6).tolist())
+    return list((np.round(x, 6) if view.x in list(Axis) else x).tolist())
 
 
 def _after(track: Track, step: int) -> int:
@@ -345,11 +350,11 @@ def _grid(keys: Sequence[Floats]) -> Floats:
 
 
 def _at(grid: Floats, key: Floats, values: Floats) -> Floats:
-    """Values at the grid, between points on the straight line; NaN outside of what was recorded."""
-    finite = np.isfinite(values)
-    if not finite.any():
-        return np.full(len(grid), np.nan)
-    return np.interp(grid, key[finite], values[finite], left=np.nan, right=np.nan)
+    """Values at the grid, between points on the straight line, which leads across no point that is not finite.
+
+    NaN outside of what was recorded.
+    """
+    return np.interp(grid, key, values, left=np.nan, right=np.nan)
 
 
 def _band(values: Floats, band: Band) -> tuple[Floats, Floats, Floats]:

@@ -240,7 +240,9 @@ def _age(of: RunField, text: str) -> timedelta:
     match = _AGE.fullmatch(text)
     try:
         if match:
-            return timedelta(**{_AGE_UNITS[match[2]]: float(match[1])})
+            age = timedelta(**{_AGE_UNITS[match[2]]: float(match[1])})
+            if timezone.now() - age:  # no time before the year 1
+                return age
     except OverflowError:
         pass
     sentence = gettext("“%(name)s” is compared with a time span such as 7d, 12h or 30min; “%(text)s” is none.")

@@ -112,7 +112,7 @@ def job_estimate(request: HttpRequest, key: str) -> HttpResponse:
 
 
 def _queue(value: str) -> Queue | None:
-    return Queue.objects.filter(pk=int(value)).first() if value.isdigit() and len(value) < 19 else None
+    return Queue.objects.filter(pk=int(value)).first() if value.isdecimal() and len(value) < 19 else None
 
 
 def _repeated(reasons: dict[str, str]) -> set[str]:

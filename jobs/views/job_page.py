@@ -257,9 +257,13 @@ def job_points(request: HttpRequest, pk: int) -> JsonResponse:
             {"attempt": None, "sequence": -1, "series": {}, "titles": {}, "seams": [], "wall_before": 0}
         )
     after = request.GET.get("after", "")
-    if after.isdigit() and request.GET.get("attempt") == str(attempt.pk):
+    if _is_count(after) and request.GET.get("attempt") == str(attempt.pk):
         return JsonResponse(_points_after(attempt, int(after)))
     return JsonResponse(_all_points(attempt, _SPARK_POINTS if "spark" in request.GET else _MOST_POINTS))
+
+
+def _is_count(text: str) -> bool:
+    return text.isdecimal() and len(text) < 19
 
 
 def _all_points(attempt: Attempt, max_points: int) -> dict[str, Any]:
@@ -314,5 +318,5 @@ def job_log(request: HttpRequest, pk: int) -> JsonResponse:
         return JsonResponse({"attempt": None, "offset": 0, "text": "", "is_cut": False})
     offset = request.GET.get("offset", "")
     same = request.GET.get("attempt") == str(attempt.pk)
-    part = read_log(AttemptFiles(attempt.pk).log, int(offset) if same and offset.isdigit() else None)
+    part = read_log(AttemptFiles(attempt.pk).log, int(offset) if same and _is_count(offset) else None)
     return JsonResponse({"attempt": attempt.pk} | part.__dict__)

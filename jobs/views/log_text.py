@@ -1,5 +1,6 @@
 """A piece of a log file: bounded, as text, and never through a link out of its folder."""
 
+import codecs
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ _MOST_BYTES = 64 * 1024
 
 @dataclass(frozen=True)
 class LogPart:
-    """`text` ends at the byte `offset` of the file; `is_cut` says that something before it was left out."""
+    """`text` ends at the byte `offset` of the file, behind a whole character; something before it `is_cut` or not."""
 
     text: str
     offset: int
@@ -27,8 +28,12 @@ def read_log(path: Path, offset: int | None) -> LogPart:
         earliest = max(0, size - _MOST_BYTES)
         start = earliest if offset is None or offset > size else max(offset, earliest)
         file.seek(start)
-        data = _whole_lines(file.read(_MOST_BYTES), cut_front=start == earliest and start > 0)
-    return LogPart(data.decode(errors="replace"), size, is_cut=start == earliest and start > 0)
+        # No further than the size that was told: what is written meanwhile comes with the next piece.
+        data = _whole_lines(file.read(size - start), cut_front=start == earliest and start > 0)
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    text = decoder.decode(data)
+    num_open = len(decoder.getstate()[0])  # bytes of a character that is being written
+    return LogPart(text, size - num_open, is_cut=start == earliest and start > 0)
 
 
 def _whole_lines(data: bytes, *, cut_front: bool) -> bytes:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from jobs.contract.states import Outcome
 from jobs.models import Attempt, Job, User
 from jobs.selectors.jobs import visible_jobs
 from jobs.selectors.overlay import Axis, Line, View, at_best_step, overlay
+from jobs.services.compaction import compact
 from jobs.services.finish import finish_attempt
 from jobs.smoothing import Smoothing
 from jobs.statistics import Band
@@ -137,6 +139,24 @@ def test_zooming_in_works_in_the_units_of_the_axis(alice: User, axis: Axis) -> N
         assert len(line.x) > 25
 
 
+def test_zooming_into_one_of_two_runs_that_follow_each_other_shows_all_of_its_points(alice: User) -> None:
+    jobs = [long_run(alice), long_run(alice)]
+    for job, day in zip(jobs, (1, 2), strict=True):
+        Attempt.objects.filter(job=job).update(running_at=datetime(2026, 11, day, tzinfo=UTC))
+        assert compact(Attempt.objects.get(job=job))
+    jobs = list(visible_jobs(alice).order_by("pk"))
+    began_ms = datetime(2026, 11, 2, tzinfo=UTC).timestamp() * 1000
+    ends = (began_ms + 50_000, began_ms + 51_000)
+    earlier, later = overlay(jobs, View(x=Axis.CLOCK, x_from=ends[0], x_to=ends[1], max_points=150)).lines
+    assert earlier.x == []
+    assert len(later.x) == 101
+
+
+def test_another_series_as_the_axis_keeps_its_small_numbers(alice: User) -> None:
+    job = run(alice, points([1, 2, 3], train_loss=[3, 2, 1], learning_rate=[1e-7, 2e-7, 3e-7]))
+    assert only([job], x="learning_rate").x == [1e-7, 2e-7, 3e-7]
+
+
 def test_many_lines_share_the_points_of_a_plot(alice: User) -> None:
     job = long_run(alice, 3000)
     assert len(only([job]).x) > 1500
@@ -205,11 +225,26 @@ def test_repeats_at_different_steps_are_joined_by_straight_lines(alice: User) ->
     assert line.y == pytest.approx([1, 3, 4.5, 6, 5])
 
 
+def test_a_mean_breaks_where_no_repeat_has_a_finite_value(alice: User) -> None:
+    losses = [3.0, math.nan, 2.0, math.inf, 1.0]
+    diverged, other = make_ended_job(alice, losses=losses), make_ended_job(alice, losses=[1.0, math.nan, 4.0, 5.0, 3.0])
+    assert [math.isfinite(y) for y in only([diverged], group="model").y] == [True, False, True, False, True]
+    assert only([diverged, other], group="model").y == pytest.approx([2, math.nan, 3, 5, 2], nan_ok=True)
+
+
 def test_by_wall_time_repeats_meet_at_the_same_moment(alice: User) -> None:
     jobs = [make_ended_job(alice, losses=[1.0, 2.0, 3.0]) for _repeat in range(2)]
     line = only(jobs, group="model", x=Axis.WALL)
     assert line.x == pytest.approx([0.01, 0.02, 0.03])
     assert line.y == pytest.approx([1, 2, 3])
+
+
+def test_configurations_that_differ_beyond_what_a_label_holds_are_told_apart(alice: User) -> None:
+    differing = {"sequence_length": 64, "dropout": 0.1, "precision": "bf16-mixed", "micro_batch_size": 8}
+    specs: list[dict[str, object]] = [{}, differing, differing | {"weight_decay": 0.5}]
+    jobs = [make_ended_job(alice, spec=make_spec(**spec)) for spec in specs]
+    labels = [line.column.label for line in overlay(jobs, View(group="configuration")).lines]
+    assert len(set(labels)) == 3
 
 
 def test_the_legend_goes_by_any_field_and_equal_values_share_a_colour(alice: User) -> None:

@@ -268,6 +268,7 @@ def test_a_run_that_is_gone_meanwhile_is_left_out(rows: list[Job]) -> None:
         ("created>yesterday", "“created” is compared with a date such as 2026-11-20; “yesterday” is none."),
         ("age<soon", "“age” is compared with a time span such as 7d, 12h or 30min; “soon” is none."),
         ("age<99999999999999999d", "“age” is compared with a time span"),
+        ("age<99999999h", "“age” is compared with a time span"),
         ("model:", "“model:” lacks a value."),
         ("time_limit_s<none", "“time_limit_s” is set or not: ask with time_limit_s:none or time_limit_s!=none."),
         ("num_steps<1,2", "“num_steps<” takes one value."),

@@ -138,6 +138,21 @@ def test_a_log_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     assert read_log(tmp_path / "log.txt", None).text == ""
 
 
+def test_a_character_of_the_log_that_is_half_written_comes_whole_with_the_next_piece(tmp_path: Path) -> None:
+    path, text = tmp_path / "log.txt", "größer\n".encode()
+    path.write_bytes(text[:3])
+    first = read_log(path, None)
+    path.write_bytes(text)
+    assert (first.text, first.offset, read_log(path, first.offset).text) == ("gr", 2, "ößer\n")
+
+
+@pytest.mark.parametrize(("part", "name"), [("points", "after"), ("log", "offset")])
+@pytest.mark.parametrize("value", ["²", "9" * 5000, "-1"])
+def test_a_place_that_is_no_number_is_not_known(web: Client, job: Job, part: str, name: str, value: str) -> None:
+    attempt = start(job)
+    assert web.get(f"/jobs/{job.pk}/{part}/", {"attempt": attempt.pk, name: value}).status_code == 200
+
+
 def test_the_page_costs_a_bounded_number_of_queries(
     web: Client, job: Job, attempt: Attempt, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:

@@ -23,7 +23,8 @@ async function savePicture(box, format, name) {
 }
 
 function field(value) {
-  const text = value === null || value === undefined ? "" : String(value);
+  const plain = value === null || value === undefined ? "" : String(value);
+  const text = /^[=+\-@\t]/.test(plain) && Number.isNaN(Number(plain)) ? `'${plain}` : plain; // else a spreadsheet takes it for a formula
   return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
@@ -31,7 +32,8 @@ function titleOf(axis, fallback) {
   return axis?.title?.text || fallback;
 }
 
-// A row for each point; bars stand at numbers, whose names are the axis' ticks.
+// A row for each point; bars stand at numbers, whose names are the axis' ticks. Where points stand on scales without ticks,
+// of 0 to 1, their texts are the values.
 export function tableOf(box) {
   const { xaxis, yaxis } = box.layout;
   const worded = (axis, value) => axis?.ticktext?.[axis.tickvals.indexOf(value)] ?? value;
@@ -41,9 +43,10 @@ export function tableOf(box) {
       trace.z.forEach((row, up) => row.forEach((value, across) => rows.push([trace.y[up], trace.type, trace.x[across], value])));
       continue;
     }
+    const values = yaxis?.showticklabels === false && trace.text ? trace.text : trace.y;
     const count = Math.max(trace.x?.length ?? 0, trace.y?.length ?? 0);
     for (let i = 0; i < count; i += 1) {
-      rows.push([trace.name ?? "", trace.meta?.part ?? trace.type, worded(xaxis, trace.x?.[i] ?? trace.text?.[i]), worded(yaxis, trace.y?.[i])]);
+      rows.push([trace.name ?? "", trace.meta?.part ?? trace.type, worded(xaxis, trace.x?.[i] ?? trace.text?.[i]), worded(yaxis, values?.[i])]);
     }
   }
   return `${rows.map((row) => row.map(field).join(",")).join("\r\n")}\r\n`;

@@ -281,25 +281,39 @@ function showEnds(box) {
   showValues(box, lines.map((line) => line.y.findLast((value) => value !== null) ?? NaN));
 }
 
-// The value of every line where the pointer is: that of its point nearest to there.
+// The value of every line where the pointer is: that of its point nearest to there. A line has none far beyond its ends.
 function readAt(box, x) {
   const at = plain(x);
-  showValues(box, linesOf(figures[boxes.indexOf(box)]).map((line) => line.y[nearest(line.x, at)] ?? NaN));
+  const lines = linesOf(figures[boxes.indexOf(box)]);
+  const ends = lines.map((line) => endsOf(line.x));
+  const reach = (Math.max(...ends.map(([, high]) => high)) - Math.min(...ends.map(([low]) => low))) / 50;
+  const has = ([low, high]) => at >= low - reach && at <= high + reach;
+  showValues(box, lines.map((line, i) => (has(ends[i]) ? (line.y[nearest(line.x, at)] ?? NaN) : NaN)));
+}
+
+function endsOf(x) {
+  let [low, high] = [Infinity, -Infinity];
+  for (const value of x) {
+    if (value === null) continue;
+    low = Math.min(low, value);
+    high = Math.max(high, value);
+  }
+  return [low, high];
 }
 
 function plain(x) {
   return typeof x === "string" ? Date.parse(`${x.replace(" ", "T")}Z`) : x;
 }
 
+// Over another series, such as a loss, a line goes to and fro: so every point is looked at.
 function nearest(x, at) {
-  let low = 0;
-  let high = x.length - 1;
-  while (high - low > 1) {
-    const middle = (low + high) >> 1;
-    if (x[middle] <= at) low = middle;
-    else high = middle;
+  let found = -1;
+  let least = Infinity;
+  for (let i = 0; i < x.length; i += 1) {
+    const distance = x[i] === null ? Infinity : Math.abs(x[i] - at);
+    if (distance < least) [found, least] = [i, distance];
   }
-  return Math.abs(x[low] - at) <= Math.abs(x[high] - at) ? low : high;
+  return found;
 }
 
 // -------------------------------------------------------- the other charts

@@ -73,6 +73,7 @@ function render() {
   if (!names.length || !window.Plotly) return;
   box.querySelector("[data-none]")?.remove();
   const x = checkedIn("[data-chart-x]") ?? "step";
+  const xTitle = x === "step" ? box.dataset.stepTitle : box.dataset.wallTitle;
   const y = checkedIn("[data-chart-y]") ?? "linear";
   draw(box, {
     data: names.map((name, place) => trace(name, place, x)),
@@ -82,10 +83,26 @@ function render() {
       showlegend: names.length > 1,
       shapes: seamLines(curves.series[names[0]], x),
       legend: { orientation: "h", x: 1, xanchor: "right", y: 1.08 },
-      xaxis: { title: { text: x === "step" ? box.dataset.stepTitle : box.dataset.wallTitle }, rangemode: "nonnegative" },
+      xaxis: { title: { text: xTitle }, rangemode: "nonnegative" },
       yaxis: { title: { text: curves.titles[names[0]] ?? names[0] }, type: y },
     },
   });
+  describe(names, xTitle);
+}
+
+// What is drawn, with its units, and where each line stands now.
+function describe(names, xTitle) {
+  const titles = names.map((name) => curves.titles[name] ?? name);
+  document.getElementById("job-caption").textContent = filled(box.dataset.caption, { series: titles.join(", "), x: xTitle });
+  const ends = names.map((name, place) => {
+    const last = curves.series[name].y.findLast((value) => value !== null);
+    return last === undefined ? titles[place] : filled(box.dataset.end, { name: titles[place], value: significant(last, 4) });
+  });
+  box.setAttribute("aria-label", ends.join("; "));
+}
+
+function filled(text, words) {
+  return text.replace(/\{(\w+)\}/g, (_, name) => words[name]);
 }
 
 let frame = 0;
@@ -138,7 +155,8 @@ function setTile(name, value, unit = "") {
 async function load({ anew = false } = {}) {
   if (isLoading) return void (isWaiting = true);
   isLoading = true;
-  const query = anew || curves.attempt === null ? "" : `?attempt=${curves.attempt}&after=${Math.max(0, curves.sequence)}`;
+  const knowsNone = curves.attempt === null || curves.sequence < 0; // then the first flush is missing, too
+  const query = anew || knowsNone ? "" : `?attempt=${curves.attempt}&after=${curves.sequence}`;
   const { data, fault } = await fetchJson(box.dataset.url + query);
   sayAway(fault);
   if (data) {
@@ -225,9 +243,8 @@ async function readLog() {
   if (isReading || document.hidden) return;
   isReading = true;
   const query = read.attempt ? `?attempt=${read.attempt}&offset=${read.offset}` : "";
-  const answer = await fetch(log.dataset.url + query, { headers: { Accept: "application/json" } }).catch(() => null);
-  if (answer?.ok) {
-    const part = await answer.json();
+  const { data: part } = await fetchJson(log.dataset.url + query);
+  if (part) {
     if (part.attempt !== read.attempt || part.is_cut) logText = "";
     logText += part.text;
     showLog(part.text);
