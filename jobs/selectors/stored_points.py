@@ -143,8 +143,15 @@ class StoredSeries:
         """Whole blocks at the level that suffices; those at the edges in full, so that no extreme there is missed."""
         blocks = self._blocks.get((wish.series, wish.stretch.attempt_id), ())
         touched = [block for block in blocks if wish.cut.touches(block.first_step, block.last_step)]
-        ratio = _sufficient_ratio(sum(block.num_points for block in touched), wish.cut.max_points)
+        ratio = _sufficient_ratio(sum(_num_inside(block, wish.cut) for block in touched), wish.cut.max_points)
         return [_reading(block, ratio, wish.cut) for block in touched]
+
+
+def _num_inside(block: BlockInfo, cut: Cut) -> int:
+    """About how many of a block's points are asked for, as if its steps were evenly spaced."""
+    first = block.first_step if cut.x_from is None else max(block.first_step, cut.x_from)
+    last = block.last_step if cut.x_to is None else min(block.last_step, cut.x_to)
+    return block.num_points * max(0, last - first + 1) // (block.last_step - block.first_step + 1)
 
 
 def _sufficient_ratio(num_points: int, max_points: int | None) -> int:

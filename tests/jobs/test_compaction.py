@@ -118,6 +118,14 @@ def test_a_zoomed_reading_has_the_extremes_and_the_breaks_of_every_point_in_its_
         assert view.level == ("full" if len(view.x) == end - begin + 1 else "minmaxlttb")
 
 
+@pytest.mark.parametrize("begin", [5000, BLOCK_POINTS - 40])  # within one block, and over the edge of two
+def test_a_short_range_has_every_point_though_few_are_asked_for(begin: int) -> None:
+    attempt = ended(losses())
+    compact(attempt)
+    view = read_curve(attempt, "train_loss", max_points=100, x_from=begin, x_to=begin + 99)
+    assert (view.x, view.level) == (list(range(begin, begin + 100)), "full")
+
+
 def test_a_plot_of_all_reads_the_coarse_level_alone() -> None:
     attempt = ended(losses())
     compact(attempt)

@@ -146,7 +146,7 @@ def test_zooming_into_one_of_two_runs_that_follow_each_other_shows_all_of_its_po
         assert compact(Attempt.objects.get(job=job))
     jobs = list(visible_jobs(alice).order_by("pk"))
     began_ms = datetime(2026, 11, 2, tzinfo=UTC).timestamp() * 1000
-    ends = (began_ms + 50_000, began_ms + 51_000)
+    ends = (began_ms + 49_995, began_ms + 51_005)
     earlier, later = overlay(jobs, View(x=Axis.CLOCK, x_from=ends[0], x_to=ends[1], max_points=150)).lines
     assert earlier.x == []
     assert len(later.x) == 101
