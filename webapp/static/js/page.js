@@ -88,6 +88,13 @@ document.addEventListener("htmx:afterRequest", ({ target, detail }) => {
 
 fadeToasts();
 
+// On a phone the menu of pages is wider than the screen: the page that is open is within sight.
+const here = document.querySelector(".nav [aria-current]");
+if (here) {
+  const nav = here.parentElement;
+  nav.scrollLeft = here.offsetLeft - nav.offsetLeft + here.offsetWidth - nav.clientWidth;
+}
+
 refreshAges();
 setInterval(() => refreshAges(), 10000);
 document.addEventListener("htmx:afterSettle", () => {
