@@ -81,10 +81,12 @@ def compare_curves(request: HttpRequest) -> JsonResponse:
 
 @require_GET
 def compare_charts(request: HttpRequest) -> JsonResponse:
-    """Every other chart as a figure by its name; one that cannot be drawn is missing."""
+    """Every other chart by its name, where it can be drawn; `metrics` are what the scatter can show."""
     asked = _asked(request)
-    figures = compared_figures(_compared(asked), asked.query.across, asked.query.up)
-    return JsonResponse({"figures": figures}, json_dumps_params={"separators": (",", ":")})
+    compared = _compared(asked)
+    figures = compared_figures(compared, asked.query.across, asked.query.up)
+    answer = {"figures": figures, "metrics": _metric_choices(compared)}
+    return JsonResponse(answer, json_dumps_params={"separators": (",", ":")})
 
 
 @require_GET

@@ -121,6 +121,21 @@ def test_the_other_charts_are_fetched_by_name(web: Client, alice: User) -> None:
     assert set(figures) == {"time", "scatter", "parallel"}
 
 
+def test_what_runs_measured_while_the_page_was_open_comes_with_its_choices_and_verdicts(
+    web: Client, alice: User
+) -> None:
+    job = make_job(alice)
+    attempt = start(job)
+    assert 'id="words-step" hidden' in page_of(web, f"jobs={job.pk}")
+    measured = {"num_steps": 3, "steady_step_time_ms": 10.0, "phase_data_wait_ms": 6.0, "phase_forward_ms": 4.0}
+    finish_attempt(attempt, Outcome.SUCCEEDED, Summary.model_validate(measured))
+    part = web.get(f"/compare/?jobs={job.pk}", headers={"HX-Request": "true"}).content.decode()
+    assert 'id="words-step" hx-swap-oob="true">' in part
+    assert "data-bound: 60 %" in part
+    choices = fetched(web, "charts", f"jobs={job.pk}")["metrics"]
+    assert ["steady_step_time_ms", "Step time"] in choices
+
+
 def test_the_best_step_is_told_with_another_series(web: Client, alice: User) -> None:
     job = make_job(alice)
     attempt = start(job)
@@ -150,7 +165,7 @@ def test_one_run_alone_is_a_comparison(web: Client, alice: User) -> None:
 def test_nothing_to_compare_is_said_in_words_and_fetches_nothing(web: Client, query: str) -> None:
     assert "Choose one job or up to 200" in page_of(web, query)
     assert lines(fetched(web, "curves", query)) == []
-    assert fetched(web, "charts", query) == {"figures": {}}
+    assert fetched(web, "charts", query) == {"figures": {}, "metrics": []}
     assert web.get(f"/compare/best/?{query}").status_code == 200
 
 
@@ -284,6 +299,6 @@ def test_a_comparison_whose_jobs_are_all_gone_is_a_sentence(web: Client, alice: 
     job.delete()
     assert empty(web, query) == "None of these jobs is there any more."
     for what in ("charts", "over-time"):
-        assert fetched(web, what, query) == {"figures": {}}
+        assert fetched(web, what, query)["figures"] == {}
     part = web.get(f"/compare/?{query}", headers={"HX-Request": "true"})
     assert part.status_code == 200

@@ -327,7 +327,16 @@ async function loadCharts() {
   const { data, fault } = await fetchJson(url);
   if (fault) return void setTimeout(loadCharts, AFTER_FAULT_MS);
   charts = data.figures;
+  for (const name of ["across", "up"]) addChoices(form.elements[name], data.metrics, url.searchParams.get(name));
   drawCharts();
+}
+
+// What was measured since the page was opened; what stands there already, and what the reader chose, stays.
+function addChoices(select, metrics, chosen) {
+  const known = new Set([...select.options].map((option) => option.value));
+  for (const [value, label] of metrics) if (!known.has(value)) select.append(new Option(label, value));
+  const wanted = chosen || select.dataset.begins;
+  if (!known.size && metrics.some(([value]) => value === wanted)) select.value = wanted;
 }
 
 function drawCharts() {
@@ -406,6 +415,13 @@ function begin() {
   load().then(() => setTimeout(loadRest)); // what lies below waits until the curves are painted
 }
 
+// A run has begun or ended.
+function refreshed() {
+  loadCharts();
+  loadLive();
+  window.htmx.trigger("#compare-best", "live-refresh");
+}
+
 function loadRest() {
   loadCharts();
   document.dispatchEvent(new CustomEvent("pitwall:drawn"));
@@ -440,7 +456,7 @@ if (form) {
     if (figures.length) drawCurves();
     drawCharts();
   });
-  document.addEventListener("htmx:afterSettle", ({ target }) => target.id === "compare-tables" && (loadCharts(), loadLive()));
+  document.addEventListener("htmx:afterSettle", ({ target }) => target.id === "compare-tables" && refreshed());
 }
 
 // A table that could not be fetched is asked for again.
