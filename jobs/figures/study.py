@@ -129,7 +129,6 @@ def _loss_figure(rows: Sequence[StudyRow], names: Sequence[str], margin: float |
     caption = gettext("To the baseline's; equal is what lies between the dotted lines with all of its 90 % interval.")
     words = "; ".join(f"{names[place]} {loss.difference:.3g}" for place, loss in told)
     shape = _across(names, gettext("Difference of the loss"), caption, words)
-    shape["xaxis"]["exponentformat"] = "none"  # 0.0005, not 500µ
     shape["shapes"] = [_upright(-margin), _upright(margin)]
     return {"data": [points], "layout": shape}
 

@@ -25,9 +25,17 @@ function axis(more = {}) {
     ticks: "outside",
     ticklen: 4,
     automargin: true,
+    minexponent: 5, // a learning rate of 0.0003, not of 300µ
+    separatethousands: true,
     ...more,
     title: { ...more.title, standoff: 10, font: { size: 12, color: token("ink-3") } },
   };
+}
+
+// Words that stand upright along a mark may cross lines: those pass behind them.
+function annotation(mark) {
+  const behind = mark.textangle ? { bgcolor: token("surface"), opacity: 0.85, borderpad: 0 } : {};
+  return { ...mark, ...behind, font: { size: 11, color: token("ink-3") } };
 }
 
 export function themed(layout = {}) {
@@ -47,7 +55,7 @@ export function themed(layout = {}) {
     xaxis: axis(layout.xaxis),
     yaxis: axis(layout.yaxis),
     ...Object.fromEntries(Object.keys(layout).filter((name) => /^[xy]axis\d+$/.test(name)).map((name) => [name, axis(layout[name])])),
-    ...(layout.annotations && { annotations: layout.annotations.map((mark) => ({ ...mark, font: { size: 11, color: token("ink-3") } })) }),
+    ...(layout.annotations && { annotations: layout.annotations.map(annotation) }),
   };
 }
 

@@ -10,7 +10,7 @@
 
   function axis(own) {
     const title = { ...own.title, standoff: 10, font: { size: 12, color: token("ink-3") } };
-    return { ...own, gridcolor: token("line"), linecolor: token("line-strong"), zerolinecolor: token("line"), automargin: true, title };
+    return { ...own, minexponent: 5, separatethousands: true, gridcolor: token("line"), linecolor: token("line-strong"), zerolinecolor: token("line"), automargin: true, title };
   }
 
   function themed(layout) {
