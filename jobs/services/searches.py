@@ -25,6 +25,7 @@ from jobs.selectors.hosts import findings_for
 from jobs.selectors.searches import costs_of, open_searches, trials_of
 from jobs.selectors.study_words import changes_in_short
 from jobs.services.actions import Act, Order, Result, perform_all
+from jobs.services.audit import clean_reason
 from jobs.services.errors import NotPossible, SpecRefused
 from jobs.services.estimates import want_estimate
 from jobs.services.studies import create_study
@@ -92,15 +93,19 @@ def create_search(
 
 
 def stop_search(search: Search, by: User, reason: str = "") -> list[Result]:
-    """End it: what runs is cancelled, nothing more is queued."""
+    """End it: what runs is cancelled, nothing more is queued.
+
+    Raises `NotPossible` where it has ended, or the reason is too long to keep.
+    """
+    reason = clean_reason(reason)
     with transaction.atomic():
         locked = Search.objects.select_for_update().get(pk=search.pk)
         if not locked.is_open:
             raise NotPossible(gettext("This search has ended already."))
         _end(locked, SearchStage.STOPPED, reason)
-    studies = [study for study in (locked.screening_id, locked.finals_id) if study]
-    open_runs = Job.objects.filter(study__in=studies, state__in=OPEN_STATES).values_list("pk", flat=True)
-    return perform_all(by, list(open_runs), Order(Act.CANCEL, reason))
+        studies = [study for study in (locked.screening_id, locked.finals_id) if study]
+        open_runs = Job.objects.filter(study__in=studies, state__in=OPEN_STATES).values_list("pk", flat=True)
+        return perform_all(by, list(open_runs), Order(Act.CANCEL, reason))
 
 
 def advance_open() -> int:

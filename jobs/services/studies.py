@@ -10,7 +10,8 @@ from django.utils.translation import gettext
 from jobs.contract.findings import Finding
 from jobs.contract.plan import Configuration, Extension, StudyPlan, expand, extend, repeat_of
 from jobs.contract.states import OPEN_STATES, State
-from jobs.models import AuditAction, Job, Queue, Study, Team, User
+from jobs.models import AuditAction, Job, Queue, Search, Study, Team, User
+from jobs.models.search import OPEN_STAGES
 from jobs.selectors.claims import preset_asked
 from jobs.selectors.studies import (
     Repeat,
@@ -22,7 +23,7 @@ from jobs.selectors.studies import (
 )
 from jobs.services.actions import Act, Order, Result, perform_all
 from jobs.services.audit import clean_reason, note
-from jobs.services.errors import NotAllowed, SpecRefused
+from jobs.services.errors import NotAllowed, NotPossible, SpecRefused
 from jobs.services.submit import Run, store_jobs
 from jobs.services.wake import wake_on_commit
 
@@ -66,11 +67,14 @@ def clone_study(study: Study, by: User) -> Study:
 def extend_study(study: Study, by: User, extension: Extension) -> int:
     """Queue what comes on top, in turns; returns how many runs that are. Said twice, it adds nothing more.
 
-    Raises `InvalidSpec` and `SpecRefused` as a submission does.
+    Raises `InvalidSpec` and `SpecRefused` as a submission does, `NotPossible` for the short runs of a search that goes
+    on: it counts them, and gives their places to what it tries next.
     """
     with transaction.atomic():
         locked = Study.objects.select_for_update(of=("self",), no_key=True).get(pk=study.pk)
         require_change(by, locked)
+        if Search.objects.filter(screening=locked, stage__in=OPEN_STAGES).exists():
+            raise NotPossible(gettext("A search is adding to this study. Extend it once the search has ended."))
         plan = extend(locked.study_plan, extension)
         new = expand(plan)[len(expand(locked.study_plan)) :]
         locked.plan = plan.model_dump(mode="json")

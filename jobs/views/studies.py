@@ -228,16 +228,28 @@ def study_extend(request: HttpRequest, pk: int) -> HttpResponse:
         return redirect("study", pk)
     form = ExtensionForm(request.POST if request.method == "POST" else None, plan=plan)
     if form.is_bound and form.is_valid():
+        num_left_out = len(found.left_out)
         try:
             added = extend_study(found, person(request), form.extension)
         except SpecRefused as error:
             form.tell(error.findings)
+        except NotPossible as error:
+            messages.error(request, str(error))
+            return redirect("study", pk)
         else:
-            text = ngettext("%(n)s run is queued on top.", "%(n)s runs are queued on top.", added) % {"n": added}
-            messages.success(request, text if added else _("The study has all of that already."))
+            messages.success(request, _added_words(added, len(found.left_out) - num_left_out))
             return redirect("study", pk)
     context = {"form": form, "study": found, "verdict": Verdict(None, []), "notes": {}, "repeated": ()}
     return render(request, "studies/extend.html", context, status=422 if form.errors else 200)
+
+
+def _added_words(num_added: int, num_refused: int) -> str:
+    """What came of an extension."""
+    if num_added:
+        return ngettext("%(n)s run is queued on top.", "%(n)s runs are queued on top.", num_added) % {"n": num_added}
+    if num_refused:
+        return _("Nothing is queued: the rules refuse what is new. The study says why.")
+    return _("The study has all of that already.")
 
 
 @require_POST

@@ -172,6 +172,24 @@ class TestASearch:
         with pytest.raises(NotPossible):
             stop_search(search, alice)
 
+    def test_a_reason_that_is_too_long_stops_nothing(self, alice: User, queue: Queue) -> None:
+        search = self.begin(alice, queue)
+        advance_open()
+        with pytest.raises(NotPossible):
+            stop_search(search, alice, "x" * 501)
+        search.refresh_from_db()
+        assert search.is_open
+        assert not Job.objects.exclude(cancel_requested_at=None).exists()
+
+    def test_nobody_extends_its_screening_while_it_goes_on(self, alice: User, queue: Queue) -> None:
+        search = self.begin(alice, queue)
+        advance_open()
+        search.refresh_from_db()
+        num_runs = Job.objects.count()
+        page = browser_of(alice).post(f"/studies/{search.screening_id}/extend/", {"num_repeats": 2}, follow=True)
+        assert "A search is adding to this study" in page.content.decode()
+        assert Job.objects.count() == num_runs
+
     def test_it_stops_where_somebody_cancels_its_runs(self, alice: User, queue: Queue) -> None:
         search = self.begin(alice, queue)
         advance(search)

@@ -129,6 +129,15 @@ def test_a_study_is_extended_on_a_page_of_its_own(web: Client) -> None:
     assert "has all of that already" in web.post(f"{address}check/", sent).content.decode()
 
 
+def test_an_extension_that_the_rules_refuse_is_not_said_to_be_there_already(web: Client) -> None:
+    make_worker()
+    study = make_study(web)
+    sent = {"num_repeats": 2, "axis_1": "precision", "values_1": "fp8"}
+    page = web.post(f"/studies/{study.pk}/extend/", sent, follow=True).content.decode()
+    assert "the rules refuse what is new" in page
+    assert study.jobs.count() == 4
+
+
 def test_a_clone_is_prefilled_with_everything_that_varies(web: Client) -> None:
     lines = "optimizer=sgd, momentum=0.9\nzero_grad_set_to_none=false"
     study = make_study(web, configurations=lines, job_name="first of all", tags="night")
