@@ -12,6 +12,7 @@ from jobs.selectors.board_filter import BoardFilter
 from jobs.selectors.leaderboard import FIRST_METRIC, METRICS, Asked
 
 GIB = 2**30
+_MOST_GIB = 2**30  # more than any machine has
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class BoardAddress:
         return cls(
             metric=metric if metric in METRICS else FIRST_METRIC,
             ranks_all=query.get("rank") == "all",
-            budget_gib=budget if budget is not None and budget > 0 else None,
+            budget_gib=budget if budget is not None and 0 < budget <= _MOST_GIB else None,
             text=query.get("q", "").replace("\0", " ").strip()[:2000],
             baseline=int(baseline) if baseline.isascii() and baseline.isdigit() and len(baseline) < 19 else None,
             target=_number(query.get("target", "")),

@@ -1,5 +1,6 @@
 """Searches: who sees them, what their runs say so far, what they have cost, and what they found."""
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -193,10 +194,16 @@ def view_search(search: Search) -> SearchView:
 def _trial(search: Search, point: Point, jobs: Sequence[Job]) -> Trial:
     ended = [job for job in jobs if job.has_ended]
     attempts = [job.last_attempt for job in ended if job.outcome == Outcome.SUCCEEDED and job.last_attempt]
-    times = [run.steady_step_time_ms for run in attempts if run.steady_step_time_ms]
+    times = [time_ms for run in attempts if (time_ms := _step_time_ms(run))]
     is_too_large = any(not _fits(search, peak_bytes(run)) for run in attempts)
     num_failed = len(ended) - len(times)
     return Trial(point, times, is_out=bool(num_failed) or is_too_large, num_failed=num_failed)
+
+
+def _step_time_ms(run: Attempt) -> float | None:
+    """None where it was not measured, or is nothing that can be compared."""
+    time_ms = run.steady_step_time_ms
+    return time_ms if time_ms and math.isfinite(time_ms) else None
 
 
 def _fits(search: Search, size_bytes: float | None) -> bool:
@@ -247,8 +254,9 @@ def _device_s(job: Job) -> float:
 
 def _walls(search: Search, run: Attempt | None) -> tuple[float, float] | None:
     """Seconds of a screening run, and of the same at full length; None where it did not end well."""
-    if run is None or run.ended_at is None or run.outcome != Outcome.SUCCEEDED or not run.steady_step_time_ms:
+    time_ms = _step_time_ms(run) if run and run.outcome == Outcome.SUCCEEDED else None
+    if run is None or run.ended_at is None or time_ms is None:
         return None
     wall = (run.ended_at - run.claimed_at).total_seconds()
     more = (search.stored_base.spec.num_steps or search.short_steps) - search.short_steps
-    return wall, wall + more * run.steady_step_time_ms / 1000
+    return wall, wall + more * time_ms / 1000

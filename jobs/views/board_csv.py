@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET
 from jobs.forms.board_address import BoardAddress
 from jobs.selectors.leaderboard import LOSS, METRICS, BoardRow, BoardView, view_board, visible_boards
 from jobs.views.access import person
+from jobs.views.run_csv import csv_cell
 
 _FIGURES = (*METRICS, LOSS)
 
@@ -47,11 +48,11 @@ def _line(row: BoardRow, names: list[str]) -> list[Any]:
     return [
         row.rank or "",
         row.standing.value,
-        *(row.configuration[name] for name in names),
+        *(csv_cell(row.configuration[name]) for name in names),
         *figures,
         _number(row.ratio.ratio if row.ratio else None),
         row.num_runs,
-        " ".join(row.owners),
+        csv_cell(" ".join(row.owners)),
         " ".join(map(str, row.job_ids)),
     ]
 

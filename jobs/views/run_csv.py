@@ -43,7 +43,7 @@ async def _pieces(address: RunListAddress, user: User) -> AsyncIterator[str]:
     cursor: str | None = ""
     while cursor is not None:
         jobs, cursor = await sync_to_async(_piece)(runs, names, cursor, user)
-        yield _lines([[_plain(_value(job, name)) for name in names] for job in jobs])
+        yield _lines([[csv_cell(_value(job, name)) for name in names] for job in jobs])
 
 
 def csv_columns(names: Sequence[str]) -> list[str]:
@@ -59,11 +59,11 @@ def _piece(runs: RunList, names: list[str], cursor: str, user: User) -> tuple[li
 
 def _value(job: Job, name: str) -> Any:
     if name == "configuration":
-        return " ".join(f"{chip.name}={_plain(chip.value)}" for chip in chips(job.spec))
+        return " ".join(f"{chip.name}={csv_cell(chip.value)}" for chip in chips(job.spec))
     return run_fields()[name].value(job)
 
 
-def _plain(value: Any) -> Any:
+def csv_cell(value: Any) -> Any:
     """What a cell holds: numbers as they are, times in ISO 8601, flags in words, nothing for what is not known."""
     if value is None:
         return ""

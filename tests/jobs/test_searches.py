@@ -1,4 +1,5 @@
 import json
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from jobs.contract.states import Outcome, State
 from jobs.models import Job, Queue, Search, SpecEstimate, User
 from jobs.models.search import SearchStage
 from jobs.selectors.search_words import search_words
-from jobs.selectors.searches import view_search
+from jobs.selectors.searches import trials_of, view_search
 from jobs.services.errors import NotPossible
 from jobs.services.estimates import store_answer
 from jobs.services.finish import finish_attempt
@@ -171,6 +172,19 @@ class TestASearch:
         assert advance_open() == 0
         with pytest.raises(NotPossible):
             stop_search(search, alice)
+
+    def test_a_time_that_is_no_number_puts_one_point_out_and_the_search_goes_on(
+        self, alice: User, queue: Queue
+    ) -> None:
+        search = self.begin(alice, queue)
+        for time_ms in (10.0, math.inf, 9.0, 8.0, 7.0, 6.0):
+            advance_open()
+            job = Job.objects.filter(state=State.QUEUED).order_by("pk")[0]
+            finish_attempt(start(job, make_worker()), Outcome.SUCCEEDED, make_summary(steady_step_time_ms=time_ms))
+            self.run()
+        search.refresh_from_db()
+        assert search.stage != SearchStage.STOPPED
+        assert [trial.is_out for trial in trials_of(search) if trial.num_failed] == [True]
 
     def test_a_reason_that_is_too_long_stops_nothing(self, alice: User, queue: Queue) -> None:
         search = self.begin(alice, queue)

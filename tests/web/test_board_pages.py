@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from jobs.contract.states import Outcome
-from jobs.models import AuditEntry, Board, Job, User
+from jobs.models import AuditEntry, Board, BoardEntry, Job, User
 from jobs.selectors.audit import audit_line, visible_entries
 from jobs.selectors.measured import already_measured
 from tests.jobs.factories import VERSIONS, make_ended_job, make_job, make_spec
@@ -79,6 +79,7 @@ def test_what_does_not_rank_says_why(web: Client, runs: list[Job], alice: User) 
         "?metric=nothing&budget=x&target=nan&baseline=²",
         "?rank=all&rows=all&q=owner:me",
         "?budget=0.0001",
+        "?budget=1e308",
     ],
 )
 def test_every_address_has_a_page(web: Client, runs: list[Job], query: str) -> None:
@@ -100,6 +101,11 @@ def test_the_csv_has_a_line_for_each_configuration(web: Client, runs: list[Job])
         ("2", "fp32", "2"),
     ]
     assert web.get(f"/leaderboard/{Board.objects.get().pk}.csv?q=nonsense:1").status_code == 422
+    entry = BoardEntry.objects.get(configuration__precision="fp32")
+    entry.runs = [run | {"owner": "@SUM(A1)"} for run in entry.runs]
+    entry.save()
+    text = web.get(f"/leaderboard/{Board.objects.get().pk}.csv").content.decode()
+    assert ",'@SUM(A1)," in text, "a spreadsheet would take it for a formula"
 
 
 def test_another_teams_board_is_not_there(stranger: User, runs: list[Job]) -> None:
