@@ -104,9 +104,11 @@ def read_curves(
     return {pk: _view(pieces[pk], series, cut, _seams(line)) for pk, line in lines.items()}
 
 
-def read_all_series(attempt: Attempt, *, max_points: int | None = None) -> dict[str, CurveView]:
-    """Every series of an attempt by its name, in as many queries as for one."""
-    cut = Cut(max_points=_checked(max_points))
+def read_all_series(
+    attempt: Attempt, *, max_points: int | None = None, x_from: int | None = None, x_to: int | None = None
+) -> dict[str, CurveView]:
+    """Every series of an attempt by its name, in as many queries as for one; see `read_curve`."""
+    cut = Cut(x_from, x_to, _checked(max_points))
     lines = lineages([attempt])
     line = lines[attempt.pk]
     pieces = read_lines(lines, series_of([stretch.attempt_id for stretch in line]), cut)

@@ -250,7 +250,10 @@ def _cancel(request: HttpRequest, job: Job, form: ReasonForm) -> None:
 
 @require_GET
 def job_points(request: HttpRequest, pk: int) -> JsonResponse:
-    """The job's points: all of them thinned, or with `attempt` and `after` only the chunks stored since."""
+    """The job's points: all of them, or those `from` a step `to` another, thinned.
+
+    With `attempt` and `after` only the chunks stored since.
+    """
     attempt = visible_job(request, pk).last_attempt
     if attempt is None:
         return JsonResponse(
@@ -259,20 +262,25 @@ def job_points(request: HttpRequest, pk: int) -> JsonResponse:
     after = request.GET.get("after", "")
     if _is_count(after) and request.GET.get("attempt") == str(attempt.pk):
         return JsonResponse(_points_after(attempt, int(after)))
-    return JsonResponse(_all_points(attempt, _SPARK_POINTS if "spark" in request.GET else _MOST_POINTS))
+    ends = (request.GET.get(name, "") for name in ("from", "to"))
+    x_from, x_to = (int(text) if _is_count(text) else None for text in ends)
+    most = _SPARK_POINTS if "spark" in request.GET else _MOST_POINTS
+    return JsonResponse(_all_points(attempt, most, x_from, x_to))
 
 
 def _is_count(text: str) -> bool:
     return text.isdecimal() and len(text) < 19
 
 
-def _all_points(attempt: Attempt, max_points: int) -> dict[str, Any]:
+def _all_points(
+    attempt: Attempt, max_points: int, x_from: int | None = None, x_to: int | None = None
+) -> dict[str, Any]:
     """The place in the line of chunks is read first: what is stored meanwhile comes twice, and the page drops it.
 
     `wall_before` is what the page adds to the wall time of the points that it hears of later.
     """
     last = flushes_told([attempt.pk]).get(attempt.pk, -1)
-    curves = read_all_series(attempt, max_points=max_points)
+    curves = read_all_series(attempt, max_points=max_points, x_from=x_from, x_to=x_to)
     return {
         "attempt": attempt.pk,
         "sequence": last,

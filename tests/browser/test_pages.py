@@ -213,3 +213,19 @@ def test_the_end_of_a_job_arrives_without_reload(open_page: Open, site: Site) ->
     expect(page.locator("[data-tile='steady_step_time_ms']")).to_contain_text("7.5")
     expect(page.locator("#job-chart .scatterlayer .trace")).to_have_count(1)
     expect(listed.locator(f"tr[data-job='{running}'] .pill")).to_have_text("Succeeded")
+
+
+def test_zooming_a_long_curve_fetches_every_point_there(open_page: Open, site: Site) -> None:
+    job = site.tell("wait a long one")
+    site.tell(f"start {job}")
+    wait_for_step(page := open_page(path=f"/jobs/{job}/"), site.tell(f"points {job} 9000"))
+    page.reload()
+    wait_for_step(page, 9000)
+    page.evaluate("Plotly.relayout('job-chart', {'xaxis.range': [5000, 5100]})")
+    for _ in range(200):
+        steps = page.evaluate("document.querySelector('#job-chart').data[0].x")
+        if [step for step in steps if 5000 <= step <= 5100] == list(range(5000, 5101)):
+            assert len(steps) < 9000
+            return
+        page.wait_for_timeout(50)
+    pytest.fail("the points were not fetched")

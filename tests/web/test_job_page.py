@@ -138,6 +138,13 @@ def test_a_log_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     assert read_log(tmp_path / "log.txt", None).text == ""
 
 
+def test_a_range_of_steps_is_fetched_by_itself(web: Client, job: Job) -> None:
+    record(start(job), points([1, 2, 3, 4], train_loss=[4, 3, 2, 1]))
+    part = web.get(f"/jobs/{job.pk}/points/?from=2&to=3").json()
+    assert part["series"]["train_loss"]["step"] == [2, 3]
+    assert web.get(f"/jobs/{job.pk}/points/?from=²&to=x").json()["series"]["train_loss"]["step"] == [1, 2, 3, 4]
+
+
 def test_a_character_of_the_log_that_is_half_written_comes_whole_with_the_next_piece(tmp_path: Path) -> None:
     path, text = tmp_path / "log.txt", "größer\n".encode()
     path.write_bytes(text[:3])

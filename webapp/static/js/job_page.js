@@ -10,7 +10,7 @@ const choice = document.getElementById("chart-series");
 const AFTER_FAULT_MS = 3000;
 const MOST_POINTS = 12000; // then the server's thinned curve is fetched anew
 
-const NO_CURVES = { attempt: null, sequence: -1, wallBefore: 0, seams: [] };
+const NO_CURVES = { attempt: null, sequence: -1, wallBefore: 0, seams: [], numFiner: 0 };
 let curves = { ...NO_CURVES, series: {}, titles: {} };
 let isLoading = false;
 let isWaiting = false;
@@ -75,6 +75,7 @@ function render() {
   const x = checkedIn("[data-chart-x]") ?? "step";
   const xTitle = x === "step" ? box.dataset.stepTitle : box.dataset.wallTitle;
   const y = checkedIn("[data-chart-y]") ?? "linear";
+  const isFirst = !box.classList.contains("js-plotly-plot");
   draw(box, {
     data: names.map((name, place) => trace(name, place, x)),
     layout: {
@@ -87,7 +88,61 @@ function render() {
       yaxis: { title: { text: curves.titles[names[0]] ?? names[0] }, type: y },
     },
   });
+  if (isFirst) box.on("plotly_relayout", zoomed);
   describe(names, xTitle);
+}
+
+// ------------------------------------------------------------------ zoom
+
+// What is zoomed to is fetched as finely as it can be shown, and takes the place of the coarse points there.
+const MOST_FINER = 4; // then the coarse curve is fetched anew, so that the page does not grow
+let range = null; // of the horizontal axis, null for all of it
+let zoomTimer = 0;
+
+function zoomed(event) {
+  const ends = event["xaxis.range"] ?? [event["xaxis.range[0]"], event["xaxis.range[1]"]];
+  if (event["xaxis.autorange"]) range = null;
+  else if (ends.every(Number.isFinite)) range = ends;
+  else return;
+  refineSoon();
+}
+
+function refineSoon() {
+  clearTimeout(zoomTimer);
+  if (range) zoomTimer = setTimeout(refine, 150);
+}
+
+async function refine() {
+  if (!range || curves.attempt === null) return;
+  if (curves.numFiner >= MOST_FINER) return void load({ anew: true });
+  const [from, to] = stepsSeen();
+  const { data } = await fetchJson(`${box.dataset.url}?from=${from}&to=${to}`);
+  if (data?.attempt !== curves.attempt) return;
+  const isFiner = Object.entries(data.series).map(([name, points]) => curves.series[name] && insert(curves.series[name], points, from, to));
+  if (!isFiner.some(Boolean)) return;
+  curves.numFiner += 1;
+  renderSoon();
+}
+
+// The steps that are seen, and one more on either side.
+function stepsSeen() {
+  const points = curves.series[shownSeries()[0]];
+  const x = points[checkedIn("[data-chart-x]") ?? "step"];
+  const first = Math.max(0, x.findIndex((value) => value >= range[0]) - 1);
+  const after = x.findIndex((value) => value > range[1]);
+  return [points.step[first], points.step.at(after)];
+}
+
+// Where they are more than what is known there; what is newer than the newest known point is told live.
+function insert(known, points, from, to) {
+  const newest = known.step.at(-1);
+  const inside = points.step.map((_, i) => i).filter((i) => points.step[i] <= newest);
+  const low = known.step.filter((step) => step < from).length;
+  const high = known.step.filter((step) => step <= to).length;
+  if (inside.length <= high - low) return false;
+  const put = (own, values) => [...own.slice(0, low), ...inside.map((i) => values[i]), ...own.slice(high)];
+  Object.assign(known, { step: put(known.step, points.step), wall: put(known.wall, points.wall), y: put(known.y, points.y.map(number)) });
+  return true;
 }
 
 // What is drawn, with its units, and where each line stands now.
@@ -166,6 +221,7 @@ async function load({ anew = false } = {}) {
   }
   waiting = [];
   isLoading = false;
+  if (anew) refineSoon();
   if (isWaiting) {
     isWaiting = false;
     load();
@@ -205,8 +261,14 @@ document.addEventListener("pitwall:job", ({ detail }) => {
   if (String(detail.id) === box.dataset.job) readLog();
 });
 box.addEventListener("recolour", render);
-choice.addEventListener("change", render);
-document.addEventListener("change", ({ target }) => target.closest("[data-chart-x], [data-chart-y]") && render());
+choice.addEventListener("change", showWhole);
+document.addEventListener("change", ({ target }) => target.closest("[data-chart-x], [data-chart-y]") && showWhole());
+
+// Another series or another axis is seen whole first.
+function showWhole() {
+  range = null;
+  render();
+}
 
 // ------------------------------------------------------------------- log
 
