@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
+from tests.prepared import copy_migrated
+
 expect.set_options(timeout=20_000)  # a busy machine is slow, not wrong
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,8 +69,7 @@ def browser() -> Iterator[Browser]:
 def site(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[Site]:
     var = tmp_path_factory.mktemp("var")
     env = os.environ | {"PITWALL_VAR": str(var), "PYTHONPATH": str(ROOT), "DJANGO_SETTINGS_MODULE": "webapp.settings"}
-    for command in (["migrate", "-v0"], ["collectstatic", "--noinput", "-v0"]):
-        subprocess.run([sys.executable, "manage.py", *command], cwd=ROOT, env=env, check=True)
+    copy_migrated(var)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     cast: subprocess.Popen[str] = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-m", "tests.browser.cast"], cwd=ROOT, env=env, **pipes

@@ -16,8 +16,6 @@ LONG = 120_000  # milliseconds: a cold start of the engine on a busy machine
 def pitwall(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[Pitwall]:
     """An installation without its first jobs, so that the worker is free."""
     with running(tmp_path_factory.mktemp("first-light") / "var") as installation:
-        for job in installation.client.get("/jobs").json()["jobs"]:
-            installation.client.post(f"/jobs/{job['id']}/cancel")
         yield installation
 
 

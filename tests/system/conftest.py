@@ -11,6 +11,4 @@ from tests.system.pitwall import Pitwall, running
 def pitwall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pitwall]:
     """A shared installation. A test that breaks it in a way that lasts starts one of its own."""
     with running(tmp_path_factory.mktemp("shared") / "var") as shared:
-        for job in shared.client.get("/jobs").json()["jobs"]:
-            shared.client.post(f"/jobs/{job['id']}/cancel", json={"reason": "the tests need the worker"})
         yield shared

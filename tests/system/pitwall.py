@@ -17,11 +17,11 @@ import httpx
 import psutil
 import psycopg
 
+from tests.prepared import PROJECT_ROOT, copy_with_an_admin
 from workers.engine.spare import WARM_NAME
 
 logging.getLogger("httpx").setLevel(logging.WARNING)  # a line per request drowns what failed
 
-PROJECT_ROOT = Path(__file__).resolve().parent.parent.parent
 # Heartbeat 1 s, lease 6 s, relay 1 s.
 TIME_SCALE = "0.1"
 
@@ -168,8 +168,13 @@ class Pitwall:
 
 
 @contextlib.contextmanager
-def running(var: Path, **environment: str) -> Iterator[Pitwall]:
-    """An installation for the length of a `with` block."""
+def running(var: Path, *, from_nothing: bool = False, **environment: str) -> Iterator[Pitwall]:
+    """An installation for the length of a `with` block.
+
+    It starts as one that was started before, without the first jobs; a server's database is brought up to date here.
+    """
+    if not from_nothing and "PITWALL_DATABASE_URL" not in environment:
+        copy_with_an_admin(var)
     pitwall = Pitwall(var, **environment)
     pitwall.start()
     try:

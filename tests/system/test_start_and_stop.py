@@ -11,7 +11,7 @@ ENDLESS = {"model": "mlp", "dataset": "digits", "num_steps": 100_000_000, "devic
 
 
 def test_ctrl_c_ends_everything_within_five_seconds_and_the_job_goes_on_at_the_next_start(tmp_path: Path) -> None:
-    with running(tmp_path / "var") as pitwall:
+    with running(tmp_path / "var", from_nothing=True) as pitwall:
         _cancel_all(pitwall)
         job_id = pitwall.submit(**ENDLESS)
         pitwall.wait_for(job_id, "running")
