@@ -130,11 +130,15 @@ def _target(workload_key: str, course: Course) -> float | None:
 def rebuild_boards() -> Iterator[int]:
     """Make every board anew from the attempts, the oldest first; yields how many are done, a few hundred at a time.
 
-    Baselines that people chose, and reproductions, are kept where their configuration is met again.
+    Baselines that people chose, and reproductions, are kept where their configuration is met again. A run that ends
+    meanwhile puts itself on its board, and is not put there once more.
     """
-    ended = _ended_attempts()
-    Board.objects.update(num_runs=0)
-    BoardEntry.objects.update(runs=[], courses={}, outcomes={}, step_time_ms=None)
+    with transaction.atomic():
+        Board.objects.update(num_runs=0)
+        BoardEntry.objects.update(runs=[], courses={}, outcomes={}, step_time_ms=None)
+        still_open = list(Attempt.objects.filter(outcome=None).values_list("pk", flat=True))
+        newest = Attempt.objects.order_by("pk").values_list("pk", flat=True).last() or 0
+    ended = _ended_attempts().filter(pk__lte=newest).exclude(pk__in=still_open)
     done, last = 0, 0
     while batch := list(ended.filter(pk__gt=last).order_by("pk")[:_REBUILT_AT_ONCE]):
         for attempt in batch:

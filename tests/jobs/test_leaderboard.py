@@ -13,6 +13,7 @@ from jobs.selectors import leaderboard
 from jobs.selectors.board_filter import BoardFilter
 from jobs.selectors.board_words import badge, headline
 from jobs.selectors.leaderboard import Asked, BoardView, Standing, view_board, visible_boards
+from jobs.services import boards
 from jobs.services.boards import change_baseline, rebuild_boards
 from jobs.services.errors import NotPossible
 from jobs.services.finish import finish_attempt
@@ -319,6 +320,20 @@ def test_boards_are_made_anew_as_they_were(alice: User) -> None:
     assert list(rebuild_boards()) == [3]
     assert [(entry.runs, entry.courses, entry.outcomes) for entry in BoardEntry.objects.order_by("pk")] == before
     assert Board.objects.get().num_runs == 3
+
+
+def test_a_run_that_ends_while_boards_are_made_anew_counts_once(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boards, "_REBUILT_AT_ONCE", 1)
+    repeat(alice, 10.0, seeds=2)
+    running = start(make_job(alice, spec=make_spec(seed=2)))
+    rebuilding = rebuild_boards()
+    next(rebuilding)
+    finish_attempt(running, Outcome.SUCCEEDED, Summary(steady_step_time_ms=10.0))
+    make_ended_job(alice, spec=make_spec(seed=3))
+    list(rebuilding)
+    entry = BoardEntry.objects.get()
+    assert sorted(run["seed"] for run in entry.runs) == [0, 1, 2, 3]
+    assert (entry.outcomes, entry.board.num_runs) == ({"succeeded": 4}, 4)
 
 
 def test_a_field_that_was_added_since_counts_with_its_default(alice: User) -> None:
