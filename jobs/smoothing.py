@@ -86,11 +86,18 @@ def _convolve(values: Floats, kernel: Floats) -> Floats:
 
 
 def _running_mean(values: Floats, width: float) -> Floats:
-    """Sums over the last `width` points; the ratio of two of them is the mean over as many as there are."""
+    """Sums over the last `width` points; the ratio of two of them is the mean over as many as there are.
+
+    Each is what its block holds so far and the end of the block before it. A difference of two running totals would be
+    off for good behind a value so high that it swallows the others.
+    """
     span = max(1, round(width))
-    sums = np.cumsum(values)
-    sums[span:] -= sums[:-span].copy()
-    return sums
+    padded = np.zeros(-(-len(values) // span) * span)
+    padded[: len(values)] = values
+    blocks = padded.reshape(-1, span)
+    sums = np.cumsum(blocks, axis=1)
+    sums[1:, :-1] += np.cumsum(blocks[:-1, :0:-1], axis=1)[:, ::-1]
+    return sums.reshape(-1)[: len(values)]
 
 
 _FILTERS: dict[Smoothing, Callable[[Floats, float], Floats]] = {

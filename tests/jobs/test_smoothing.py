@@ -56,3 +56,11 @@ def test_nothing_stays_nothing_and_one_point_itself(how: Smoothing) -> None:
 
 def test_no_smoothing_gives_the_values_back() -> None:
     assert smooth(NOISE, Smoothing.NONE, 0) is NOISE
+
+
+def test_a_running_mean_is_itself_again_behind_an_enormous_value() -> None:
+    values = np.ones(100)
+    values[50] = 1e25
+    smoothed = smooth(values, Smoothing.RUNNING_MEAN, 7)
+    assert (smoothed[:50] == 1).all()
+    assert (smoothed[57:] == 1).all()
