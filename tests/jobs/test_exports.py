@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+from datetime import timedelta
 from typing import Any
 
 import numpy
@@ -16,6 +17,7 @@ from jobs.contract.series import unit_of
 from jobs.exports import tensorboard
 from jobs.models import Job, User
 from jobs.selectors.curves import read_curve
+from jobs.selectors.exports import origin_of
 from jobs.services.compaction import compact
 from tests.jobs.factories import make_ended_job, make_job, points, record, start
 
@@ -126,6 +128,14 @@ def test_a_job_that_ended_without_points_is_an_empty_table(api: Client, alice: U
 
 def test_nobody_downloads_what_is_not_theirs_to_see(api: Client, strangers_job: Job) -> None:
     assert api.get(f"/api/v1/jobs/{strangers_job.pk}/points").status_code == 404
+
+
+def test_wall_time_counts_from_when_the_model_was_built(alice: User) -> None:
+    job = make_ended_job(alice, summary={"build_s": 4.0})
+    attempt = Job.objects.get(pk=job.pk).last_attempt
+    assert attempt
+    assert attempt.running_at
+    assert origin_of(Job.objects.get(pk=job.pk)).began_at == attempt.running_at + timedelta(seconds=4)
 
 
 def test_without_tensorboard_a_sentence_says_what_is_missing(
