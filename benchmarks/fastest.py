@@ -21,7 +21,7 @@ from jobs.search_points import Point, Space, Trial
 
 AIM = 0.03  # slower than the true best, at most
 _SHORT = 5  # a screening run is a fifth of a full one
-_STEPS = {"mlp/digits": 10_000, "gpt-tiny/stdlib-text": 60}
+_STEPS = {"mlp/digits": 6_000, "gpt-tiny/stdlib-text": 50}
 _NUM_TURNS = 6  # of what was found and the best, at last
 _LOADER = {"data_loading": "dataloader"}
 
