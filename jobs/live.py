@@ -264,6 +264,11 @@ class Hub:
             viewer.offer(None)
 
     async def _run(self) -> None:
+        """Reads while somebody watches; who comes while the last one's connection is being closed is not missed."""
+        while self._viewers and not self.is_closing:
+            await self._read_for_all()
+
+    async def _read_for_all(self) -> None:
         loop = asyncio.get_running_loop()
         try:
             while self._viewers and not self.is_closing:

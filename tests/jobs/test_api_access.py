@@ -32,6 +32,7 @@ BODIES = {
     "/jobs": SPEC,
     "/estimates": SPEC,
     "/studies": json.dumps(PLAN),
+    "/extend/estimate": '{"num_repeats": 2}',
     "/estimate": json.dumps(PLAN),
     "/searches": json.dumps(SEARCH),
     "/views": '{"name": "Mine"}',

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import wraps
 from typing import Any
@@ -118,6 +119,26 @@ async def test_nothing_is_read_once_the_last_viewer_has_left() -> None:
     num_readings = len(reader.watched)
     await asyncio.sleep(live.TICK_S * 2)
     assert len(reader.watched) == num_readings
+
+
+@in_a_loop
+async def test_who_comes_while_the_last_ones_connection_is_closed_is_greeted(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_closing, may_close = threading.Event(), threading.Event()
+
+    def close_all() -> None:
+        is_closing.set()
+        may_close.wait(30)
+
+    monkeypatch.setattr(live.connections, "close_all", close_all)
+    hub = Hub(Scripted())  # type: ignore[arg-type]
+    first = hub.join(Topics())
+    assert await asyncio.wait_for(first.messages.get(), 30) == live.encode("hello", {})
+    hub.leave(first)
+    assert await asyncio.to_thread(is_closing.wait, 30)
+    second = hub.join(Topics())
+    may_close.set()
+    assert await asyncio.wait_for(second.messages.get(), 30) == live.encode("hello", {})
+    hub.close()
 
 
 @in_a_loop
