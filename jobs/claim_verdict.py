@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from jobs.contract.claims import Promise
-from jobs.statistics import NARROW_HALF_WIDTH, RatioInterval
+from jobs.statistics import RatioInterval
 
 
 class ClaimVerdict(StrEnum):
@@ -37,8 +37,7 @@ def judge_promise(promise: Promise, interval: RatioInterval | None) -> Measured 
     if interval is None:
         return None
     factor, low, high = 1 / interval.ratio, 1 / interval.high, 1 / interval.low
-    is_tie = interval.contains_one and interval.half_width < NARROW_HALF_WIDTH
-    if high < promise.at_least or (promise.at_least == 1 and is_tie):
+    if high < promise.at_least or (promise.at_least == 1 and interval.is_tie):
         verdict = ClaimVerdict.FAILS
     elif low > 1 and low >= promise.at_least:
         verdict = ClaimVerdict.HOLDS

@@ -1,7 +1,8 @@
 """What repeats tell: bands around a mean, Student's t, and when two configurations differ beyond noise.
 
 Pure functions of numbers. The rule of a tie is the product's: repeats are paired by their seed, the paired log ratios
-have a t-interval over repeats (never over steps), and a tie is a 99 % interval that contains 1.
+have a t-interval over repeats (never over steps), and a tie is a 99 % interval that contains 1. It is only said where
+repeats tell enough for it: where the 95 % interval is narrow, and contains 1 too or stays close to it.
 """
 
 import math
@@ -34,7 +35,7 @@ class Verdict(StrEnum):
     WORSE = "worse"
     DIFFERENT = "different"  # beyond noise, in a figure that has no better direction
     TIE = "tie"
-    TOO_NOISY = "too_noisy"  # no difference was shown, and none of 2 % could have been
+    TOO_NOISY = "too_noisy"  # no difference was shown, nor that there is none of 2 %
     TOO_FEW = "too_few"  # fewer than two pairs
 
 
@@ -62,6 +63,18 @@ class RatioInterval:
     def contains_one(self) -> bool:
         """Whether no difference was shown."""
         return self.low <= 1 <= self.high
+
+    @property
+    def is_tie(self) -> bool:
+        """Whether nothing that matters differs. A difference of 2 % that is likely, if not shown, is no tie."""
+        low, high = self.likely
+        is_close = low > 1 - NARROW_HALF_WIDTH and high < 1 + NARROW_HALF_WIDTH
+        return self.contains_one and self.half_width < NARROW_HALF_WIDTH and (low <= 1 <= high or is_close)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether more repeats would tell nothing that matters: it is narrow, and a tie or a difference is shown."""
+        return self.half_width < NARROW_HALF_WIDTH and (self.is_tie or not self.contains_one)
 
     @property
     def likely(self) -> tuple[float, float]:
@@ -128,7 +141,7 @@ def judge(interval: RatioInterval | None, *, lower_is_better: bool | None) -> Ve
     if interval is None:
         return Verdict.TOO_FEW
     if interval.contains_one:
-        return Verdict.TIE if interval.half_width < NARROW_HALF_WIDTH else Verdict.TOO_NOISY
+        return Verdict.TIE if interval.is_tie else Verdict.TOO_NOISY
     if lower_is_better is None:
         return Verdict.DIFFERENT
     return Verdict.BETTER if (interval.ratio < 1) == lower_is_better else Verdict.WORSE

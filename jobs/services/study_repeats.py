@@ -11,7 +11,6 @@ from jobs.models import Job, Study
 from jobs.selectors.studies import StudyRow, StudyView, view_study
 from jobs.services.errors import SpecRefused
 from jobs.services.studies import submit_runs, tags_of
-from jobs.statistics import NARROW_HALF_WIDTH
 
 logger = logging.getLogger(__name__)
 
@@ -70,4 +69,4 @@ def _is_unsure(row: StudyRow) -> bool:
     """Whether more repeats may tell more: one that never ended well is left as it is."""
     if row.is_baseline or row.step_time_ms is None:
         return False
-    return row.time is None or row.time.half_width >= NARROW_HALF_WIDTH
+    return row.time is None or not row.time.is_sure

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import t as scipy_t
 from scipy.stats import ttest_1samp
 
-from jobs.statistics import Band, Verdict, band_factor, judge, ratio_interval, spread_of, student_t
+from jobs.statistics import NARROW_HALF_WIDTH, Band, Verdict, band_factor, judge, ratio_interval, spread_of, student_t
 
 # Two-sided 95 % and 99 % from the printed tables.
 TABLE = {1: (12.706205, 63.656741), 2: (4.302653, 9.924843), 4: (2.776445, 4.604095), 14: (2.144787, 2.976843)}
@@ -103,3 +103,30 @@ def test_a_difference_that_95_percent_would_claim_is_a_tie_at_99() -> None:
     at_95 = ttest_1samp([math.log(ratio) for ratio in ratios], 0).confidence_interval(0.95)
     assert at_95.high < 0
     assert judge(ratio_interval(ratios), lower_is_better=True) is Verdict.TIE
+
+
+def test_a_difference_that_is_likely_and_would_matter_is_no_tie_however_narrow() -> None:
+    """Three repeats, much like those of a planted slowdown by 5 %: the 99 % interval just reaches 1."""
+    interval = ratio_interval([1.0255, 1.0323, 1.0390])
+    assert interval
+    assert interval.contains_one
+    assert interval.half_width < NARROW_HALF_WIDTH
+    assert judge(interval, lower_is_better=True) is Verdict.TOO_NOISY
+    assert not interval.is_sure
+
+
+@pytest.mark.parametrize(
+    ("ratios", "is_sure"),
+    [
+        ([1.001, 0.999, 1.002, 0.998, 1.0], True),
+        ([0.8, 0.801, 0.799, 0.8, 0.8], True),
+        ([0.8, 0.85, 0.75, 0.82, 0.78], False),  # better beyond noise, but by how much is not known within 2 %
+        ([1.2, 0.8, 1.1, 0.9, 1.0], False),
+    ],
+)
+def test_more_repeats_are_asked_for_until_the_ratio_is_known_and_a_verdict_shown(
+    ratios: list[float], is_sure: bool
+) -> None:
+    interval = ratio_interval(ratios)
+    assert interval
+    assert interval.is_sure is is_sure
