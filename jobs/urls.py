@@ -30,6 +30,7 @@ from jobs.views import (
 urlpatterns = [
     path("", job_list.job_list, name="job-list"),
     path("jobs.csv", run_csv.job_csv, name="job-csv"),
+    path("jobs/menu/<slug:name>/", job_list.run_menu, name="run-menu"),
     path("jobs/columns/", job_list.job_columns, name="job-columns"),
     path("views/", saved_views.view_save, name="view-save"),
     path("views/<int:pk>/", saved_views.view_open, name="view-open"),

@@ -164,7 +164,7 @@ def _row_values(job: Job) -> dict[str, Any]:
         "team": job.team.name,
         "queue": job.queue.name,
         "priority": job.priority,
-        "tags": [tag.name for tag in job.tags.all()],
+        "tags": job.tag_names(),
         "origin": job.origin,
         "state": State(job.state),
         "outcome": Outcome(job.outcome) if job.outcome else None,

@@ -12,6 +12,7 @@ from jobs.contract.spec import TrainSpec, parse_spec
 from jobs.contract.states import ENDED_STATES, LIVE_STATES, Outcome, State
 from jobs.contract.stored import StoredSpec, read_stored_spec
 from jobs.models.figures import RANKED_METRICS, Figures
+from jobs.models.tag import JobTag
 
 # Labels stand here, not in the contract: they are the web's words for its states.
 STATE_LABELS = {
@@ -65,6 +66,8 @@ class Job(Figures):
 
     Its figures are those of the attempt that it ended with, finite ones only; a job that has not ended has none.
     """
+
+    listed_tags: list[JobTag]  # only where a list has read the tags of all its jobs at once
 
     team = models.ForeignKey("Team", on_delete=models.PROTECT, related_name="jobs")
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="jobs")
@@ -176,6 +179,11 @@ class Job(Figures):
     def title(self) -> str:
         """Its name, or what it does."""
         return self.name or f"{self.spec['model']} / {self.spec['dataset']}"
+
+    def tag_names(self) -> list[str]:
+        """Its tags, by name."""
+        tags = self.listed_tags if hasattr(self, "listed_tags") else self.tags.all()
+        return [tag.name for tag in tags]
 
     @property
     def train_spec(self) -> TrainSpec:

@@ -175,7 +175,7 @@ _JOB_FIELDS = [
     ),
     _job_field("team", _("Team"), Kind.TEXT, "team__name", lambda job: job.team.name, can_be_empty=False),
     _job_field("queue", _("Queue"), Kind.TEXT, "queue__name", lambda job: job.queue.name, can_be_empty=False),
-    _job_field("tag", _("Tags"), Kind.TAG, None, lambda job: [tag.name for tag in job.tags.all()]),
+    _job_field("tag", _("Tags"), Kind.TAG, None, lambda job: job.tag_names()),
     _job_field(
         "device_name",
         _("Ran on"),

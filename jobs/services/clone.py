@@ -30,7 +30,7 @@ def clone_job(job: Job, by: User, reason: str = "") -> Job:
     """
     spec = spec_to_repeat(job)
     with transaction.atomic():
-        tags = [tag.name for tag in job.tags.all()]
+        tags = job.tag_names()
         copy = submit_job(owner=by, team=job.team, queue=job.queue, spec=spec, name=job.name, tags=tags)
         note(by, AuditAction.CLONE, job=copy, reason=reason, source=job.pk)
     return copy

@@ -24,7 +24,7 @@ def queue_proposal(job: Job, by: User, reason: str = "") -> Job:
             raise NotPossible(gettext("Nothing smaller is known to run instead of job %(job)s.") % {"job": job.pk})
         if proposal.job:
             return proposal.job
-        tags = [tag.name for tag in asked.tags.all()]
+        tags = asked.tag_names()
         made = submit_job(owner=by, team=asked.team, queue=asked.queue, spec=proposal.spec, name=asked.name, tags=tags)
         made.smaller_of = asked
         made.save(update_fields=["smaller_of"])

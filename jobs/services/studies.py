@@ -169,4 +169,4 @@ def _title(configuration: Configuration) -> str:
 def tags_of(study: Study) -> list[str]:
     """The tags of its first run: a submission puts the same ones on every run."""
     first = Job.objects.filter(study=study).order_by("pk").first()
-    return [tag.name for tag in first.tags.all()] if first else []
+    return first.tag_names() if first else []

@@ -18,7 +18,7 @@ from jobs.forms.run_list import CONFIG, JOB
 from jobs.models.job import STATE_CHOICES
 from jobs.selectors.run_fields import Kind, Part, run_fields
 from jobs.templatetags.pitwall import ABSENT, ago, metric_value, num, option_value, percent_of, state_pill
-from jobs.views.rows import JobRow
+from jobs.views.rows import JobRow, chips
 
 register = template.Library()
 
@@ -113,7 +113,7 @@ def _job(row: JobRow) -> str:
     return (
         f'<a class="job-name" id="job-link-{job.pk}" href="{address}">{escape(job.title)}</a>'
         f'<span class="job-sub">#{job.pk} · {escape(job.spec["model"])} · {escape(job.spec["dataset"])}</span>'
-        f"{_tags([tag.name for tag in job.tags.all()])}"
+        f"{_tags(job.tag_names())}"
     )
 
 
@@ -123,9 +123,10 @@ def _tags(names: Sequence[str]) -> str:
 
 
 def _config(row: JobRow) -> str:
-    if not row.chips:
+    chosen = chips(row.job.spec)
+    if not chosen:
         return f'<span class="muted">{escape(gettext("defaults"))}</span>'
-    each = (f'<span class="chip"><b>{escape(c.label)}</b>{escape(option_value(c.value))}</span>' for c in row.chips)
+    each = (f'<span class="chip"><b>{escape(c.label)}</b>{escape(option_value(c.value))}</span>' for c in chosen)
     return f'<div class="chips">{"".join(each)}</div>'
 
 

@@ -41,7 +41,7 @@ def _initial(user: User, source: Job | None) -> dict[str, Any]:
     queue = source.queue if source else Queue.objects.filter(name="default").first() or Queue.objects.first()
     own = {"submission": uuid.uuid4(), "team": team, "queue": queue, "job_name": source.name if source else ""}
     if source:
-        own["tags"] = ", ".join(tag.name for tag in source.tags.all())
+        own["tags"] = ", ".join(source.tag_names())
     return own | start_spec() | (asked_spec(source) if source else {})
 
 

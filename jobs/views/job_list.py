@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -22,7 +22,7 @@ from jobs.services.run_columns import remember_columns
 from jobs.views.access import person
 from jobs.views.live import team_ids
 from jobs.views.rows import JobRow, job_row, listed_jobs
-from jobs.views.run_filters import filter_menus, relaxations, removable_terms
+from jobs.views.run_filters import filter_menus, menu_choices, relaxations, removable_terms
 from jobs.views.saved_views import views_menu
 
 PAGE_SIZE = 100
@@ -75,6 +75,16 @@ def job_list(request: HttpRequest) -> HttpResponse:
     return render(request, "jobs/job_list.html", context | _choices(address, user))
 
 
+def run_menu(request: HttpRequest, name: str) -> HttpResponse:
+    """What stands in one menu of filters, when it is opened."""
+    user = person(request)
+    try:
+        choices = menu_choices(RunListAddress.from_query(request.GET, user.run_columns), name, user)
+    except KeyError as error:
+        raise Http404 from error
+    return render(request, "jobs/_filter_choices.html", {"choices": choices})
+
+
 @require_POST
 def job_columns(request: HttpRequest) -> HttpResponse:
     """Keep which columns the person wants (none: as at first); in a saved view they only stand in the address."""
@@ -89,7 +99,7 @@ def _choices(address: RunListAddress, user: User) -> dict[str, Any]:
     """What stands around the list."""
     return views_menu(user, ViewPage.LIST, address.view, address.stored) | {
         "act_queues": Queue.objects.all(),
-        "menus": filter_menus(address, user),
+        "menus": filter_menus(address),
         "terms": removable_terms(address),
         "other_columns": [name for name in possible_columns() if name not in address.columns],
         "csv_link": address.link(view=""),

@@ -157,7 +157,7 @@ def _context(request: HttpRequest, job: Job) -> dict[str, Any]:
         "operators": read_operators(attempt),
         "beside": _attempts_beside(attempts),
         "reproduction": _reproduction(job),
-        "tags": [tag.name for tag in job.tags.all()],
+        "tags": job.tag_names(),
         "history": history_of(job),
         "may_change": may_change(person(request), job),
         "act_queues": Queue.objects.all(),

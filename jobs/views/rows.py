@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from django.db.models import QuerySet
-from django.utils.translation import gettext
+from django.db.models import Prefetch, QuerySet
+from django.utils.translation import get_language
 
 from jobs.contract.spec import TrainSpec
 from jobs.forms.run_list import JOB
@@ -21,7 +21,12 @@ from jobs.selectors.run_fields import Part, run_fields
 _NOT_IN_CHIPS = ("task", "model", "dataset")
 
 # The columns for which a job's relation is read.
-_SHOWN_IN = {"owner": {"owner"}, "team": {"team"}, "queue": {"queue"}, "tags": {"tag", JOB}}
+_SHOWN_IN: "dict[str | Prefetch[Any], set[str]]" = {
+    "owner": {"owner"},
+    "team": {"team"},
+    "queue": {"queue"},
+    Prefetch("tags", to_attr="listed_tags"): {"tag", JOB},
+}
 
 _LONG = ("error", "findings", "versions", "hardware", "artifacts", "resolved_spec")
 
@@ -41,7 +46,6 @@ class JobRow:
 
     job: Job
     attempt: Attempt | None
-    chips: list[Chip]
     total_steps: int | None  # None until the engine has resolved it
     loss: float | None
 
@@ -65,27 +69,28 @@ def job_row(job: Job) -> JobRow:
     return JobRow(
         job=job,
         attempt=attempt,
-        chips=chips(job.spec),
         total_steps=int(resolved) if resolved else job.spec.get("num_steps"),
         loss=_first(attempt.final_eval_loss, attempt.final_train_loss) if attempt else None,
     )
 
 
 @cache
-def _told() -> dict[str, tuple[Any, Any]]:
-    """The title and the default of every option that a chip may tell of."""
+def _defaults() -> dict[str, Any]:
+    """The default of every option that a chip may tell of."""
     defaults = TrainSpec().model_dump(mode="json")
-    fields = TrainSpec.model_fields.items()
-    return {name: (field.title or name, defaults[name]) for name, field in fields if name not in _NOT_IN_CHIPS}
+    return {name: defaults[name] for name in TrainSpec.model_fields if name not in _NOT_IN_CHIPS}
+
+
+@cache
+def _title(name: str, _language: str | None) -> str:
+    return option_title(name)
 
 
 def chips(spec: dict[str, Any]) -> list[Chip]:
     """The options that differ from their defaults."""
-    return [
-        Chip(name, gettext(title), spec[name])
-        for name, (title, default) in _told().items()
-        if name in spec and spec[name] != default
-    ]
+    chosen = [name for name, default in _defaults().items() if spec.get(name, default) != default]
+    language = get_language()
+    return [Chip(name, _title(name, language), spec[name]) for name in chosen]
 
 
 def change_chips(changes: Mapping[str, Any]) -> list[Chip]:

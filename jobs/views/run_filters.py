@@ -1,6 +1,6 @@
 """What narrows the runs list: menus of the common fields, the terms as chips, ways out of nothing."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from django.utils.translation import gettext
@@ -33,12 +33,7 @@ class Menu:
 
     name: str
     title: str
-    choices: list[Choice]
-
-    @property
-    def is_used(self) -> bool:
-        """Whether the list is narrowed by it."""
-        return any(choice.is_chosen for choice in self.choices)
+    is_used: bool  # the list is narrowed by it
 
 
 @dataclass(frozen=True)
@@ -50,42 +45,67 @@ class Removable:
     count: int = 0
 
 
-def filter_menus(address: RunListAddress, user: User) -> list[Menu]:
-    """Menus of what lists are narrowed by most; one without a choice is left out."""
-    menus = [_menu(address, name, texts) for name, texts in _common_values(user).items()]
-    return [menu for menu in menus if len(menu.choices) > 1 or menu.is_used]
+def filter_menus(address: RunListAddress) -> list[Menu]:
+    """Menus of what lists are narrowed by most; what stands in one is read when it is opened."""
+    fields = run_fields()
+    return [Menu(name, gettext(str(fields[name].label)), bool(address.query.given(name))) for name in _COMMON]
 
 
-def _common_values(user: User) -> dict[str, dict[str, str]]:
-    """Words by value, by field."""
-    fields, teams = run_fields(), teams_of(user)
-    people = User.objects.filter(teams__in=teams).distinct().order_by("username").values_list("username", flat=True)
-    tags = TeamTag.objects.filter(team__in=teams).order_by("name").values_list("name", flat=True).distinct()
+def menu_choices(address: RunListAddress, name: str, user: User) -> list[Choice]:
+    """What stands in the menu of a field; raises `KeyError` where it has none."""
+    chosen, choices = address.query.given(name), []
+    for value, text in _COMMON[name](user).items():
+        is_chosen = value in chosen
+        narrowed = address.query.replacing(name, "" if is_chosen else f"{name}:{quoted(value)}")
+        choices.append(Choice(text, address.link(q=narrowed), is_chosen))
+    return choices
+
+
+def _states(_user: User) -> dict[str, str]:
     groups = {"open": gettext("Open"), "ended": gettext("Ended"), "trouble": gettext("In trouble")}
-    return {
-        "state": groups | {state.value: str(label) for state, label in STATE_LABELS.items()},
-        "model": _as_they_are(info.name for info in known_catalog().models),
-        "device": _as_they_are(fields["device"].choices),
-        "precision": _as_they_are(fields["precision"].choices),
-        "owner": {ME: gettext("Me")} | _as_they_are(people[:_MOST_IN_A_MENU]),
-        "team": _as_they_are(teams.order_by("name").values_list("name", flat=True)[:_MOST_IN_A_MENU]),
-        "tag": _as_they_are(tags[:_MOST_IN_A_MENU]),
-    }
+    return groups | {state.value: str(label) for state, label in STATE_LABELS.items()}
+
+
+def _models(_user: User) -> dict[str, str]:
+    return _as_they_are(info.name for info in known_catalog().models)
+
+
+def _devices(_user: User) -> dict[str, str]:
+    return _as_they_are(run_fields()["device"].choices)
+
+
+def _precisions(_user: User) -> dict[str, str]:
+    return _as_they_are(run_fields()["precision"].choices)
+
+
+def _owners(user: User) -> dict[str, str]:
+    people = User.objects.filter(teams__in=teams_of(user)).distinct().order_by("username")
+    return {ME: gettext("Me")} | _as_they_are(people.values_list("username", flat=True)[:_MOST_IN_A_MENU])
+
+
+def _teams(user: User) -> dict[str, str]:
+    return _as_they_are(teams_of(user).order_by("name").values_list("name", flat=True)[:_MOST_IN_A_MENU])
+
+
+def _tags(user: User) -> dict[str, str]:
+    tags = TeamTag.objects.filter(team__in=teams_of(user)).order_by("name").values_list("name", flat=True).distinct()
+    return _as_they_are(tags[:_MOST_IN_A_MENU])
 
 
 def _as_they_are(values: Iterable[str]) -> dict[str, str]:
     return {value: value for value in values}
 
 
-def _menu(address: RunListAddress, name: str, texts: dict[str, str]) -> Menu:
-    chosen = address.query.given(name)
-    choices = []
-    for value, text in texts.items():
-        is_chosen = value in chosen
-        narrowed = address.query.replacing(name, "" if is_chosen else f"{name}:{quoted(value)}")
-        choices.append(Choice(text, address.link(q=narrowed), is_chosen))
-    title = run_fields()[name].label
-    return Menu(name, gettext(title) if isinstance(title, str) else str(title), choices)
+# What lists are narrowed by most: the values of a field that a person may choose from, with their words.
+_COMMON: dict[str, Callable[[User], dict[str, str]]] = {
+    "state": _states,
+    "model": _models,
+    "device": _devices,
+    "precision": _precisions,
+    "owner": _owners,
+    "team": _teams,
+    "tag": _tags,
+}
 
 
 def removable_terms(address: RunListAddress) -> list[Removable]:

@@ -91,6 +91,19 @@ def test_points_stored_while_the_connection_was_lost_are_fetched_afterwards(open
     assert steps == list(range(1, last + 1))
 
 
+def test_a_menu_of_filters_is_read_when_it_is_opened_and_narrows_the_list(open_page: Open, site: Site) -> None:
+    page = open_page(path="/?q=name~e")
+    page.focus("#menu-model > summary")
+    page.keyboard.press("Enter")
+    page.locator("#menu-model").get_by_role("link", name="mlp", exact=True).click()
+    expect(page.locator("#filter-q")).to_have_value("name~e model:mlp")
+    page.click("#menu-model > summary")
+    chosen = page.locator("#menu-model [aria-current]")
+    expect(chosen).to_have_text("mlp")
+    chosen.click()
+    expect(page.locator("#filter-q")).to_have_value("name~e")
+
+
 def test_the_form_answers_while_it_is_filled_in_and_keeps_focus_and_input(open_page: Open, site: Site) -> None:
     page = open_page(path="/jobs/new/")
     expect(page.locator("#id_num_workers")).to_be_disabled()

@@ -78,8 +78,8 @@ def test_a_menu_offers_the_tags_that_jobs_of_the_team_have_and_no_others(alice: 
     perform(alice, first, Order(Act.UNTAG, tags=("base", "old")))
     web = Client()
     web.force_login(alice)
-    menus = {menu.name: menu for menu in web.get("/").context["menus"]}
-    assert [choice.text for choice in menus["tag"].choices] == ["base", "night run"]
+    choices = web.get("/jobs/menu/tag/").context["choices"]
+    assert [choice.text for choice in choices] == ["base", "night run"]
 
 
 def test_a_copy_has_them_too(alice: User) -> None:

@@ -1,5 +1,7 @@
 """The list: what it shows, how it is narrowed down, how it goes on."""
 
+import re
+
 import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
@@ -7,7 +9,7 @@ from pytest_django import DjangoAssertNumQueries
 from jobs.contract.metrics import Summary
 from jobs.contract.states import Outcome
 from jobs.forms.run_list import possible_columns
-from jobs.models import Attempt, Job, JobTag, Queue, Team, User
+from jobs.models import Attempt, Job, JobTag, Queue, Team, TeamTag, User
 from jobs.services.finish import finish_attempt
 from jobs.views.job_list import PAGE_SIZE
 from tests.jobs.factories import make_job, make_spec, points, record, start
@@ -95,9 +97,28 @@ def test_chips_and_menus_lead_to_the_list_without_and_with_a_term(web: Client, a
         ("state:open", "?q=seed%3A0"),
         ("seed:0", "?q=state%3Aopen"),
     ]
-    states = next(menu for menu in context["menus"] if menu.name == "state")
-    assert {choice.text: choice.link for choice in states.choices}["Failed"] == "?q=seed%3A0+state%3Afailed"
-    assert {choice.text: choice.link for choice in states.choices if choice.is_chosen} == {"Open": "?q=seed%3A0"}
+    assert [menu.name for menu in context["menus"] if menu.is_used] == ["state"]
+    states = web.get("/jobs/menu/state/?q=state:open+seed:0").context["choices"]
+    assert {choice.text: choice.link for choice in states}["Failed"] == "?q=seed%3A0+state%3Afailed"
+    assert {choice.text: choice.link for choice in states if choice.is_chosen} == {"Open": "?q=seed%3A0"}
+
+
+def test_menus_offer_what_a_person_may_see(web: Client, job: Job, bob: User, stranger: User) -> None:
+    JobTag.objects.create(job=job, name="sweep")
+    TeamTag.objects.create(team=job.team, name="sweep")
+    assert texts_of(web, "tag") == ["sweep"]
+    assert texts_of(web, "owner") == ["Me", "alice", bob.username]
+    assert texts_of(web, "team") == [job.team.name]
+    assert "mlp" in texts_of(web, "model")
+    assert texts_of(web, "device") == ["auto", "cpu", "cuda"]
+    assert "bf16-mixed" in texts_of(web, "precision")
+    assert job.team.name not in texts_of(browser_of(stranger), "team")
+    assert b"Nothing to choose from yet" in browser_of(stranger).get("/jobs/menu/tag/").content
+    assert web.get("/jobs/menu/nonsense/").status_code == 404
+
+
+def texts_of(client: Client, menu: str) -> list[str]:
+    return [choice.text for choice in client.get(f"/jobs/menu/{menu}/").context["choices"]]
 
 
 def test_columns_are_chosen_and_ordered(web: Client, alice: User) -> None:
@@ -152,8 +173,12 @@ def test_no_text_that_somebody_gave_becomes_part_of_the_page(web: Client, alice:
 
 def test_only_what_differs_from_the_defaults_stands_in_the_line(web: Client, alice: User) -> None:
     make_job(alice, spec=make_spec(precision="bf16-mixed"))
-    chips = {chip.name: chip.value for chip in web.get("/").context["page"].rows[0].chips}
-    assert chips == {"precision": "bf16-mixed", "num_steps": 100}
+    assert chips_of(web) == [("Precision", "bf16-mixed"), ("Steps", "100")]
+
+
+def chips_of(client: Client) -> list[tuple[str, str]]:
+    page = client.get("/").content.decode()
+    return re.findall(r'<span class="chip"><b>([^<]+)</b>([^<]+)</span>', page)
 
 
 def test_what_runs_stands_on_track_before_what_has_finished(web: Client, alice: User) -> None:
@@ -177,7 +202,10 @@ def test_htmx_gets_the_living_part_only(web: Client, job: Job) -> None:
 def test_a_long_list_costs_no_more_queries_than_a_short_one(
     web: Client, alice: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    for _ in range(30):
-        make_job(alice)
-    with django_assert_max_num_queries(24):
-        web.get("/")
+    for number in range(30):
+        job = make_job(alice)
+        if number % 2:
+            JobTag.objects.create(job=job, name=f"tag {number}")
+    with django_assert_max_num_queries(18):
+        page = web.get("/").content.decode()
+    assert page.count('<span class="tag">tag ') == 15
