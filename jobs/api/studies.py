@@ -117,6 +117,7 @@ class StudyOut(Schema):
     adds_repeats: bool
     is_paused: bool
     pause_reason: str
+    devices: list[str]  # the types that its runs keep to; empty before the first one has started
     loss_margin: float | None
     headline: str
     rows: list[StudyRowOut]
@@ -135,6 +136,7 @@ class StudyOut(Schema):
             adds_repeats=view.study.adds_repeats,
             is_paused=view.study.is_paused,
             pause_reason=view.study.pause_reason,
+            devices=view.study.devices,
             loss_margin=view.margin,
             headline=headline(view),
             rows=[StudyRowOut.of(row) for row in view.rows],

@@ -29,6 +29,9 @@ class Study(models.Model):
     # Whoever has the link sees the report, signed in or not; null: there is no link.
     share_token = models.CharField(max_length=64, null=True, blank=True, unique=True)
     adds_repeats = models.BooleanField(default=False)  # its plan asks for it, and it is not sure yet
+    # The types of device that its runs keep to, by their kind, and under "auto" the kind that runs get which name none:
+    # those of the first ones (`selectors.study_devices`).
+    device_names = models.JSONField(default=dict, blank=True)
 
     class Meta:
         verbose_name = _("study")
@@ -46,6 +49,11 @@ class Study(models.Model):
     def is_paused(self) -> bool:
         """Whether its runs that wait are held."""
         return self.paused_at is not None
+
+    @property
+    def devices(self) -> list[str]:
+        """The types of device that its runs keep to; empty before the first one has started."""
+        return [name for kind, name in self.device_names.items() if kind != "auto"]
 
     @property
     def study_plan(self) -> StudyPlan:

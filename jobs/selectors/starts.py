@@ -26,6 +26,7 @@ from jobs.selectors.durations import Durations, Spec, measured_durations, remain
 from jobs.selectors.fleet import with_devices
 from jobs.selectors.hosts import likeness, online_workers
 from jobs.selectors.line import count_up_to, is_held, place_of, waiting_in
+from jobs.selectors.study_devices import Types, suits, types_in
 from jobs.timings import timings
 
 # How many jobs ahead are played through; what waits further back is said to start later.
@@ -58,10 +59,10 @@ class _Host:
         """What the other nodes of a job must have in common with this one."""
         return likeness(TrainSpec(device=DeviceKind(asker.device)), self.facts)
 
-    def accepts(self, spec: Spec) -> bool:
-        """Whether the rules let a job run here; a spec that this version cannot read runs nowhere."""
+    def accepts(self, job: Job, types: Types) -> bool:
+        """Whether rules and study let a job run here; a spec that this version cannot read runs nowhere."""
         try:
-            return not refusals(check(parse_spec(spec), self.facts, self.catalog))
+            return not refusals(check(parse_spec(job.spec), self.facts, self.catalog)) and suits(job, self.facts, types)
         except InvalidSpec:
             return False
 
@@ -93,9 +94,10 @@ class _Play:
     hosts: list[_Host]
     durations: Durations
     limits: dict[int, Queue]
+    types: Mapping[int, Types]  # of device, by queue
     at_s: float = 0.0
     ends: dict[Any, list[float]] = field(default_factory=lambda: defaultdict(list))  # by queue, and by queue and owner
-    able: dict[str, frozenset[int]] = field(default_factory=dict)  # by spec, seeds aside
+    able: dict[str, frozenset[int]] = field(default_factory=dict)  # by queue, study and spec, seeds aside
 
     def run(self, line: Sequence[Job]) -> dict[int, float]:
         """When each job of the line starts, by its id; those of which that cannot be told are left out."""
@@ -116,9 +118,11 @@ class _Play:
 
     def _asker(self, job: Job) -> _Asker:
         spec = job.spec
-        key = repr(sorted((name, value) for name, value in spec.items() if name != "seed"))
+        asked = sorted((name, value) for name, value in spec.items() if name != "seed")
+        key = repr((job.queue_id, job.study_id, asked))
         if key not in self.able:
-            self.able[key] = frozenset(host.index for host in self.hosts if host.accepts(spec))
+            types = self.types.get(job.queue_id, {})
+            self.able[key] = frozenset(host.index for host in self.hosts if host.accepts(job, types))
         sizes = (spec.get("num_devices", 1), spec.get("num_nodes", 1))
         return _Asker(job.queue_id, job.owner_id, spec.get("device", "auto"), *sizes, self.able[key])
 
@@ -222,7 +226,8 @@ def _line(queue: Queue) -> QuerySet[Job]:
         state=State.QUEUED, cancel_requested_at=None, queue__in=set(rivals.values_list("pk", flat=True))
     )
     line = line.exclude(is_held()).order_by("-priority", "order_key", "id")
-    return line.only("spec", "queue_id", "owner_id", "priority", "queued_at")
+    fields = ("spec", "queue_id", "owner_id", "priority", "queued_at", "study_id", "study__device_names")
+    return line.select_related("study").only(*fields)
 
 
 def _serving(queue: Queue) -> QuerySet[Worker]:
@@ -236,7 +241,8 @@ def _open_play(queue: Queue) -> _Play:
     left = remaining_s(_running_on(workers), durations, now)
     queues = {each.pk: each for worker in workers for each in worker.queues.all()}
     hosts = [_host(index, worker, left) for index, worker in enumerate(workers)]
-    play = _Play(hosts, durations, queues | {queue.pk: queue})
+    limits = queues | {queue.pk: queue}
+    play = _Play(hosts, durations, limits, types_in(limits.values()))
     _note_running(play, left, now)
     return play
 

@@ -18,6 +18,7 @@ from jobs.selectors.durations import measured_durations, remaining_s
 from jobs.selectors.fleet import with_devices
 from jobs.selectors.hosts import likeness, online_workers
 from jobs.selectors.line import ahead_of, count_up_to, is_held, waiting_in
+from jobs.selectors.study_devices import of_its_type, suits, types_in
 from jobs.selectors.turns import devices_needed, is_full, num_wanted, users_at_their_limit
 
 
@@ -94,6 +95,10 @@ def _obstacle(job: Job, workers: list[Worker]) -> str:
             "queue": job.queue.name,
             "why": translate(answers[0][1][0]),
         }
+    types = types_in([job.queue]).get(job.queue_id, {})
+    able = [worker for worker in able if suits(job, worker.host_facts, types)]
+    if not able:
+        return _other_device(job)
     num_ahead = count_up_to(waiting_in(job.queue_id).filter(ahead_of(job)).exclude(is_held()))
     if num_ahead:
         return ngettext(
@@ -110,12 +115,21 @@ def _obstacle(job: Job, workers: list[Worker]) -> str:
     return _busy(job, able) if num_nodes == 1 else _busy_together(job, alike)
 
 
+def _other_device(job: Job) -> str:
+    names = " / ".join(job.study.devices) if job.study else ""
+    return gettext(
+        "Its study keeps to %(device)s, on which its other runs were done, and no worker of the queue “%(queue)s” "
+        "with such a device takes jobs now. To measure on another device, clone the study."
+    ) % {"device": names, "queue": job.queue.name}
+
+
 def _refusals(job: Job, worker: Worker) -> list[Finding]:
     return refusals(check(job.train_spec, worker.host_facts, worker.host_catalog))
 
 
 def _has_room(job: Job, worker: Worker) -> bool:
-    free = [device for device in worker.devices.all() if device.attempt_id is None and device.is_in_service]
+    in_service = of_its_type(job, [device for device in worker.devices.all() if device.is_in_service])
+    free = [device for device in in_service if device.attempt_id is None]
     return devices_needed(job.train_spec, worker.host_facts, free) is not None
 
 
@@ -222,7 +236,8 @@ class _Lack:
 def _lack(job: Job, worker: Worker, left: Mapping[int, float | None]) -> _Lack:
     spec = job.train_spec
     kind = resolve_device_kind(spec, worker.host_facts)
-    devices = [device for device in worker.devices.all() if device.kind == kind and device.is_in_service]
+    in_service = of_its_type(job, [device for device in worker.devices.all() if device.is_in_service])
+    devices = [device for device in in_service if device.kind == kind]
     return _Lack(worker.hostname, devices, num_wanted(spec, kind), left)
 
 

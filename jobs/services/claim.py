@@ -23,6 +23,7 @@ from jobs.contract.states import State
 from jobs.logs import fields_of
 from jobs.models import Attempt, AttemptNode, Device, Job, Queue, Worker
 from jobs.selectors.hosts import likeness, online_workers
+from jobs.selectors.study_devices import is_for_others, of_its_type
 from jobs.selectors.turns import (
     best_hosts,
     claimable_jobs,
@@ -31,6 +32,7 @@ from jobs.selectors.turns import (
     that_fit,
     within_limits,
 )
+from jobs.services.study_devices import keep_type
 from jobs.timings import timings
 
 if TYPE_CHECKING:
@@ -55,9 +57,10 @@ def claim_next(worker_id: int) -> Attempt | None:
         hosts = _lock_hosts(worker_id)
         if hosts[0].is_draining:
             return None
-        line = within_limits(claimable_jobs(), _lock_queues(hosts[0]))
+        queues = _lock_queues(hosts[0])
         devices = _lock_devices(hosts)
         room, *peers = [_Room(each, [device for device in devices if device.worker_id == each.pk]) for each in hosts]
+        line = within_limits(claimable_jobs(), queues).exclude(is_for_others(room.facts, room.in_service, queues))
         passed: list[int] = []
         while room.free and (job := _first(_untried(line, passed, peers), room)):
             shares = _shares(job, room, peers)
@@ -102,7 +105,7 @@ def _untried(line: QuerySet[Job], passed: list[int], peers: Sequence["_Room"]) -
 def _shares(job: Job, room: "_Room", peers: Sequence["_Room"]) -> list[Share] | None:
     """What the job gets on each of its hosts, this one first; None where any of it is not free now."""
     spec = job.train_spec
-    own = devices_needed(spec, room.facts, room.free)
+    own = devices_needed(spec, room.facts, room.free_for(job))
     if own is None:
         return None
     shares = [(room.worker, own)]
@@ -132,6 +135,11 @@ class _Room:
     @property
     def free(self) -> list[Device]:
         return [device for device in self.in_service if device.attempt_id is None and device.kind not in self.held]
+
+    def free_for(self, job: Job) -> list[Device]:
+        """What is free and of the type that the job's study is done on."""
+        of_its = of_its_type(job, self.in_service)
+        return [device for device in self.free if device in of_its]
 
     def that_matter(self) -> Q:
         """Jobs that fit, and jobs that have waited so long for more than is free that they may hold it back."""
@@ -165,7 +173,7 @@ class _Room:
         serves = any(queue.pk == job.queue_id for queue in self.worker.queues.all())
         if not serves or (self.worker.pk, resolve_device_kind(spec, self.facts)) in held or not self.accepts(job):
             return None
-        return devices_needed(spec, self.facts, self.free)
+        return devices_needed(spec, self.facts, self.free_for(job))
 
 
 def _count_by_kind(devices: list[Device]) -> dict[str, int]:
@@ -213,6 +221,7 @@ def _take(job: Job, shares: list[Share], now: datetime) -> Attempt | None:
         raise RuntimeError("a device was leased twice although its row is locked")
     job.last_attempt = attempt
     Job.objects.filter(pk=job.pk).update(last_attempt=attempt)
+    keep_type(job, devices)
     places = [f"{host} on {', '.join(f'{each.kind}:{each.index}' for each in some)}" for host, some in shares]
     logger.info("claimed by %s", "; ".join(places), extra=fields_of(attempt))
     return attempt

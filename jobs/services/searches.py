@@ -299,8 +299,9 @@ def _begin_finals(search: Search, best: Sequence[Point], beside: Point) -> None:
         num_repeats=search.num_repeats,
     )
     name = gettext("%(name)s, finals") % {"name": search.name}
+    about: dict[str, Any] = {"owner": search.owner, "team": search.team, "queue": search.queue, "name": name}
     try:
-        study = create_study(owner=search.owner, team=search.team, queue=search.queue, plan=plan, name=name)
+        study = create_study(plan=plan, like=search.screening, **about)
     except SpecRefused as error:
         _end(search, SearchStage.STOPPED, translate(error.findings[0]))
         return

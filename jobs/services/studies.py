@@ -29,9 +29,16 @@ from jobs.services.wake import wake_on_commit
 
 
 def create_study(
-    *, owner: User, team: Team, queue: Queue, plan: StudyPlan, name: str = "", tags: Iterable[str] = ()
+    *,
+    owner: User,
+    team: Team,
+    queue: Queue,
+    plan: StudyPlan,
+    name: str = "",
+    tags: Iterable[str] = (),
+    like: Study | None = None,
 ) -> Study:
-    """Queue all runs of a plan, each with the tags.
+    """Queue all runs of a plan, each with the tags, on the same type of device as those of a study that it is like.
 
     Raises `InvalidSpec` where it cannot be read, and `SpecRefused` where its baseline, or every configuration beside
     it, can run nowhere in the queue.
@@ -48,6 +55,7 @@ def create_study(
     study.preset = preset_asked([baseline, *others])
     study.left_out = as_entries(left_out)
     study.adds_repeats = plan.until_sure
+    study.device_names = like.device_names if like else {}
     with transaction.atomic():
         study.full_clean()
         study.save()
