@@ -4,18 +4,20 @@ Here the environment varies, which a ranking never lets it: so nothing is ranked
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from statistics import median
 from typing import Any
 
+from django.utils.translation import gettext
+
 from jobs.board_runs import BoardRun
 from jobs.contract.keys import configuration
 from jobs.models import Board, BoardEntry
 from jobs.ranking import Repeats, ratio_to
-from jobs.statistics import RatioInterval, Verdict, judge
+from jobs.statistics import NARROW_HALF_WIDTH, RatioInterval, Verdict, judge
 
 _MOST_BOARDS = 12
 _MOST_ENTRIES = 300
@@ -51,7 +53,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Regression:
-    """A configuration that got slower beyond noise from the ground before to this one."""
+    """A configuration that got slower beyond noise: from the ground before to this one, or on this one."""
 
     key: str
     configuration: dict[str, Any]
@@ -109,11 +111,16 @@ def _lines(family: Sequence[Board], by_board: dict[int, dict[str, BoardEntry]]) 
 
 
 def _moments(entry: BoardEntry) -> list[Moment]:
+    return [_moment(runs) for runs in _days(entry).values()]
+
+
+def _days(entry: BoardEntry) -> dict[str, list[BoardRun]]:
+    """Its runs that have a time by the day on which they ended, the first day first."""
     days: dict[str, list[BoardRun]] = defaultdict(list)
     for run in map(BoardRun.from_json, entry.runs):
         if run.steady_step_time_ms is not None:
             days[run.ended_at[:10]].append(run)
-    return [_moment(runs) for _day, runs in sorted(days.items())]
+    return dict(sorted(days.items()))
 
 
 def _moment(runs: Sequence[BoardRun]) -> Moment:
@@ -132,11 +139,33 @@ def _regressions(board: Board, family: Sequence[Board], by_board: dict[int, dict
         ratio = ratio_to(_times(entry), _times(by_board[before.pk][key]))
         if ratio and judge(ratio, lower_is_better=True) is Verdict.WORSE:
             found.append(Regression(key, configuration(entry.configuration), ratio, _changed(before, board)))
+    found += [one for entry in by_board[board.pk].values() if (one := _slower_on_the_same_ground(entry))]
     return sorted(found, key=lambda one: -one.ratio.ratio)
 
 
+def _slower_on_the_same_ground(entry: BoardEntry) -> Regression | None:
+    """Whether its runs of the last day are slower than those before, though no version changed that is known here.
+
+    Seeds of two days are no repeats that took turns: less than what would matter may be the day's.
+    """
+    days = _days(entry)
+    if len(days) < 2:
+        return None
+    *earlier, last = days.values()
+    before = [run for runs in reversed(earlier) for run in runs]
+    ratio = ratio_to(_of_runs(last), _of_runs(before))
+    if ratio is None or ratio.ratio < 1 + NARROW_HALF_WIDTH or judge(ratio, lower_is_better=True) is not Verdict.WORSE:
+        return None
+    *_more, day, last_day = days
+    words = gettext("the same versions, %(before)s → %(after)s") % {"before": day, "after": last_day}
+    return Regression(entry.configuration_key, configuration(entry.configuration), ratio, words)
+
+
 def _times(entry: BoardEntry) -> Repeats:
-    runs = map(BoardRun.from_json, entry.runs)
+    return _of_runs(map(BoardRun.from_json, entry.runs))
+
+
+def _of_runs(runs: Iterable[BoardRun]) -> Repeats:
     return [(run.seed, run.steady_step_time_ms) for run in runs if run.steady_step_time_ms is not None]
 
 

@@ -81,6 +81,21 @@ def test_what_got_slower_beyond_noise_is_told_and_noise_is_not(grounds: list[Boa
     assert history_of(grounds[1]).regressions == []
 
 
+@pytest.mark.parametrize(("factor", "is_told"), [(1.1, True), (1.01, False), (0.9, False)])
+def test_what_got_slower_on_the_same_versions_from_one_day_to_the_next_is_told(
+    grounds: list[Board], factor: float, is_told: bool
+) -> None:
+    entry = make_entry(grounds[0], 10.0, 10.1, 9.9)
+    again = [
+        run | {"ended_at": "2026-11-03T12:00:00", "steady_step_time_ms": factor * run["steady_step_time_ms"]}
+        for run in entry.runs
+    ]
+    entry.runs += again
+    entry.save()
+    told = [(one.words, round(one.ratio.ratio, 3)) for one in history_of(grounds[0]).regressions]
+    assert told == ([("the same versions, 2026-11-01 → 2026-11-03", 1.1)] if is_told else [])
+
+
 def test_a_configuration_is_held_against_the_newest_ground_that_had_it(grounds: list[Board]) -> None:
     make_entry(grounds[0], 10.0, 10.1, 9.9)
     make_entry(grounds[2], 11.0, 11.2, 10.9)
