@@ -8,6 +8,7 @@ to all configurations alike cancels out.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from math import prod
 
 from jobs.statistics import RatioInterval, ratio_interval
@@ -49,19 +50,28 @@ class Factors:
 
 
 def take_apart(
-    baseline: Repeats, singles: Sequence[Repeats], together: Repeats, without: Sequence[Repeats | None]
+    baseline: Repeats,
+    singles: Sequence[Repeats],
+    together: Repeats,
+    without: Sequence[Repeats | None],
+    *,
+    until_sure: bool = False,
 ) -> Factors:
-    """The factors of an ablation; `without` are all options but one, None where that was not run."""
+    """The factors of an ablation; `without` are all options but one, None where that was not run.
+
+    `until_sure` as for `ratio_interval`.
+    """
+    interval_of = partial(_interval, until_sure=until_sure)
     alone = [_ratios(single, baseline) for single in singles]
     on_top = [_ratios(together, others) if others is not None else {} for others in without]
     total = _ratios(together, baseline)
     seeds = set(total).intersection(*alone)
-    interaction = ratio_interval([total[seed] / prod(ratios[seed] for ratios in alone) for seed in sorted(seeds)])
+    interaction = interval_of({seed: total[seed] / prod(ratios[seed] for ratios in alone) for seed in sorted(seeds)})
     return Factors(
-        singles=[_interval(ratios) for ratios in alone],
-        on_top=[_interval(ratios) for ratios in on_top],
-        interactions=[_interval(_ratios(top, own)) for top, own in zip(on_top, alone, strict=True)],
-        total=_interval(total),
+        singles=[interval_of(ratios) for ratios in alone],
+        on_top=[interval_of(ratios) for ratios in on_top],
+        interactions=[interval_of(_ratios(top, own)) for top, own in zip(on_top, alone, strict=True)],
+        total=interval_of(total),
         interaction=interaction,
         together=_judge(interaction),
     )
@@ -91,8 +101,8 @@ def _ratios(over: Repeats, under: Repeats) -> dict[int, float]:
     return {seed: over[seed] / under[seed] for seed in over if under.get(seed)}
 
 
-def _interval(ratios: Repeats) -> RatioInterval | None:
-    return ratio_interval(list(ratios.values()))
+def _interval(ratios: Repeats, *, until_sure: bool) -> RatioInterval | None:
+    return ratio_interval(list(ratios.values()), until_sure=until_sure)
 
 
 def _judge(interaction: RatioInterval | None) -> Together:

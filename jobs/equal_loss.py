@@ -41,13 +41,15 @@ class LossComparison:
     margin: float
     n: int
     verdict: LossVerdict
+    num_diverged: int = 0  # runs that are not among the `n`, for they diverged where the baseline did not
 
 
-def compare_losses(differences: Sequence[float], margin: float) -> LossComparison | None:
+def compare_losses(differences: Sequence[float], margin: float, num_diverged: int = 0) -> LossComparison | None:
     """The verdict on differences of final evaluation losses, one for each seed; None where there are none.
 
-    A single pair is insufficient evidence, whatever it shows. Raises ValueError for a margin that is not positive or a
-    difference that is not finite: a run that diverged has no place here.
+    A single pair is insufficient evidence, whatever it shows. So is what is left of a configuration of which runs
+    diverged where the baseline's did not: those that came through were chosen by their loss. Raises ValueError for a
+    margin that is not positive or a difference that is not finite.
     """
     if not margin > 0 or not all(map(math.isfinite, differences)):
         raise ValueError("the margin must be positive and every difference finite")
@@ -55,22 +57,25 @@ def compare_losses(differences: Sequence[float], margin: float) -> LossCompariso
         return None
     mean, n = fmean(differences), len(differences)
     if n == 1:
-        return LossComparison(mean, -math.inf, math.inf, margin, n, LossVerdict.INSUFFICIENT)
+        return LossComparison(mean, -math.inf, math.inf, margin, n, LossVerdict.INSUFFICIENT, num_diverged)
     reach = student_t(_TWO_SIDED_CONFIDENCE, n - 1) * stdev(differences) / math.sqrt(n)
     low, high = mean - reach, mean + reach
-    return LossComparison(mean, low, high, margin, n, _verdict(low, high, margin))
+    return LossComparison(mean, low, high, margin, n, _verdict(low, high, margin, num_diverged), num_diverged)
 
 
 def with_margin(comparison: LossComparison, margin: float) -> LossComparison:
     """The same differences held against another margin. Raises ValueError where it is not positive."""
     if not margin > 0:
         raise ValueError("the margin must be positive")
-    return replace(comparison, margin=margin, verdict=_verdict(comparison.low, comparison.high, margin))
+    verdict = _verdict(comparison.low, comparison.high, margin, comparison.num_diverged)
+    return replace(comparison, margin=margin, verdict=verdict)
 
 
-def _verdict(low: float, high: float, margin: float) -> LossVerdict:
+def _verdict(low: float, high: float, margin: float, num_diverged: int) -> LossVerdict:
+    if low > 0 and high >= margin:
+        return LossVerdict.WORSE
+    if num_diverged:
+        return LossVerdict.INSUFFICIENT
     if -margin < low and high < margin:
         return LossVerdict.EQUAL
-    if high < 0:
-        return LossVerdict.BETTER
-    return LossVerdict.WORSE if low > 0 else LossVerdict.INSUFFICIENT
+    return LossVerdict.BETTER if high < 0 else LossVerdict.INSUFFICIENT

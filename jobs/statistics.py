@@ -15,6 +15,10 @@ from statistics import fmean
 TIE_CONFIDENCE = 0.99
 BAND_CONFIDENCE = 0.95
 
+# Who looks after every round and stops once sure stops most readily where chance made the repeats look quiet. Found by
+# simulation: with these the intervals of such studies cover 95 % and 99 % of the truth, see the tests.
+_WHERE_LOOKED_AT_AGAIN = {BAND_CONFIDENCE: 0.98, TIE_CONFIDENCE: 0.997}
+
 # A ratio is known well enough for a verdict of equality once its 95 % interval reaches no further than this.
 NARROW_HALF_WIDTH = 0.02
 
@@ -123,14 +127,18 @@ def band_factor(band: Band, n: int) -> float:
     return error if band is Band.STANDARD_ERROR else error * student_t(BAND_CONFIDENCE, n - 1)
 
 
-def ratio_interval(ratios: Sequence[float]) -> RatioInterval | None:
-    """The interval of paired ratios' geometric mean; None for fewer than two, or where one is not positive."""
+def ratio_interval(ratios: Sequence[float], *, until_sure: bool = False) -> RatioInterval | None:
+    """The interval of paired ratios' geometric mean; None for fewer than two, or where one is not positive.
+
+    It is wider where the repeats came round by round `until_sure`: how many there are then depends on what they showed.
+    """
     if len(ratios) < 2 or not all(ratio > 0 and math.isfinite(ratio) for ratio in ratios):
         return None
     logs = [math.log(ratio) for ratio in ratios]
     middle, error = fmean(logs), stdev(logs) / math.sqrt(len(logs))
-    reach = student_t(TIE_CONFIDENCE, len(logs) - 1) * error
-    narrow = student_t(BAND_CONFIDENCE, len(logs) - 1) * error
+    confidences = _WHERE_LOOKED_AT_AGAIN if until_sure else {}
+    reach = student_t(confidences.get(TIE_CONFIDENCE, TIE_CONFIDENCE), len(logs) - 1) * error
+    narrow = student_t(confidences.get(BAND_CONFIDENCE, BAND_CONFIDENCE), len(logs) - 1) * error
     return RatioInterval(
         math.exp(middle), math.exp(middle - reach), math.exp(middle + reach), math.expm1(narrow), len(logs)
     )

@@ -60,6 +60,7 @@ class LossOut(Schema):
     margin: float
     n: int
     verdict: str
+    num_diverged: int  # runs that diverged where the baseline did not; with any, no equality is shown
 
     @classmethod
     def of(cls, loss: LossComparison) -> "LossOut":

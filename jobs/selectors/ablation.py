@@ -57,19 +57,20 @@ def ablation_of(view: StudyView) -> Ablation | None:
     if design is None:
         return None
     return Ablation(
-        time=_waterfall("time", design, rows, lambda run: run.steady_step_time_ms, lambda row: row.step_time_ms),
-        memory=_waterfall("memory", design, rows, peak_bytes, lambda row: row.peak_bytes),
+        time=_waterfall("time", view, design, lambda run: run.steady_step_time_ms, lambda row: row.step_time_ms),
+        memory=_waterfall("memory", view, design, peak_bytes, lambda row: row.peak_bytes),
         loss=rows[design.together].loss,
     )
 
 
 def _waterfall(
     figure: str,
+    view: StudyView,
     design: Design,
-    rows: dict[int, StudyRow],
     read: Callable[[Attempt], float | None],
     median: Callable[[StudyRow], float | None],
 ) -> Waterfall:
+    rows = {row.configuration.place: row for row in view.rows}
     baseline_runs = counted_runs(rows[0].jobs)
     values = {place: _repeats(row, baseline_runs, read) for place, row in rows.items()}
     factors = take_apart(
@@ -77,6 +78,7 @@ def _waterfall(
         [values[place] for place in design.singles],
         values[design.together],
         [values[place] if place is not None else None for place in design.without],
+        until_sure=view.plan.until_sure,
     )
     baseline = median(rows[0])
     bars = _bars(baseline, factors)

@@ -24,6 +24,9 @@ def badge(row: BoardRow) -> tuple[str, str]:
 
 def _not_shown(row: BoardRow) -> str:
     pairs = row.loss.n if row.loss else 0
+    if row.loss and row.loss.num_diverged:
+        numbers = {"k": row.loss.num_diverged, "n": row.num_runs}
+        return _("equality not shown: %(k)s of %(n)s runs diverged") % numbers
     if pairs < WANTED_SEEDS:
         return _("insufficient evidence: %(n)s of %(wanted)s seeds") % {"n": pairs, "wanted": WANTED_SEEDS}
     return _("equality not shown, n = %(n)s") % {"n": pairs}

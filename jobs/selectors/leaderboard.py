@@ -245,7 +245,8 @@ def view_board(board: Board, asked: Asked | None = None) -> BoardView:
     base_id = _baseline_id(board, entries, runs, asked)
     metric = METRICS[asked.metric]
     baseline = runs.get(base_id or 0, [])  # whole, whatever the rows are narrowed to
-    rows = [_row(entry, _narrowed(runs[entry.pk], asked), baseline, base_id, margin, metric) for entry in entries]
+    base = next((entry for entry in entries if entry.pk == base_id), None)
+    rows = [_row(entry, _narrowed(runs[entry.pk], asked), baseline, base, margin, metric) for entry in entries]
     if asked.only:
         only = asked.only
         rows = [row for row in rows if only.allows(row.configuration) and (row.runs or not only.narrows_runs)]
@@ -323,12 +324,12 @@ def _row(
     entry: BoardEntry,
     runs: list[BoardRun],
     baseline: list[BoardRun],
-    base_id: int | None,
+    base: BoardEntry | None,
     margin: float | None,
     metric: BoardMetric,
 ) -> BoardRow:
-    is_baseline = entry.pk == base_id
-    loss = None if is_baseline or margin is None else _compared(runs, baseline, margin)
+    is_baseline = entry == base
+    loss = None if is_baseline or margin is None else _compared(runs, baseline, margin, _num_diverged(entry, base))
     ratio = None if is_baseline else _ratio(runs, baseline, metric.name)
     times = ratio if is_baseline or metric.name == FIRST_METRIC else _ratio(runs, baseline, FIRST_METRIC)
     return BoardRow(
@@ -348,8 +349,17 @@ def _row(
     )
 
 
-def _compared(runs: list[BoardRun], baseline: list[BoardRun], margin: float) -> LossComparison | None:
-    return compare_losses(seed_differences(repeats_of(runs, LOSS), repeats_of(baseline, LOSS)), margin)
+def _compared(
+    runs: list[BoardRun], baseline: list[BoardRun], margin: float, num_diverged: int
+) -> LossComparison | None:
+    return compare_losses(seed_differences(repeats_of(runs, LOSS), repeats_of(baseline, LOSS)), margin, num_diverged)
+
+
+def _num_diverged(entry: BoardEntry, base: BoardEntry | None) -> int:
+    """How many of its runs diverged where none of the baseline's did: the others were chosen by their loss."""
+    others: int = base.outcomes.get(Outcome.DIVERGED, 0) if base else 0
+    own: int = entry.outcomes.get(Outcome.DIVERGED, 0)
+    return 0 if others else own
 
 
 def _ratio(runs: list[BoardRun], baseline: list[BoardRun], name: str) -> RatioInterval | None:

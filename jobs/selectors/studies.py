@@ -123,7 +123,10 @@ def view_study(study: Study) -> StudyView:
     baseline = runs.get(0, {})
     margin = _margin(baseline)
     plan, configurations, unread = _asked(study, by_place)
-    rows = [_row(one, by_place[one.place], runs.get(one.place, {}), baseline, margin) for one in configurations]
+    rows = [
+        _row(one, by_place[one.place], runs.get(one.place, {}), baseline, margin, until_sure=plan.until_sure)
+        for one in configurations
+    ]
     return StudyView(
         study=study,
         plan=plan,
@@ -216,6 +219,15 @@ def counted_runs(jobs: list[Job]) -> dict[int, Attempt]:
     return {seed: run for seed, run in attempts.items() if run and run.resumed_at_step is None}
 
 
+def _diverged(jobs: Iterable[Job]) -> Runs:
+    return {job.spec["seed"]: job.last_attempt for job in jobs if job.outcome == Outcome.DIVERGED and job.last_attempt}
+
+
+def _num_diverged(diverged: Runs, baseline: Runs) -> int:
+    """How many of the runs have a partner in the baseline that came through."""
+    return sum(seed in baseline for seed in diverged)
+
+
 def _margin(baseline: Runs) -> float | None:
     keys = {run.workload_key for run in baseline.values()}
     workload = Workload.objects.filter(key__in=keys).first() if len(keys) == 1 else None
@@ -235,12 +247,21 @@ def on_common_ground(runs: Runs, baseline: Runs, changes: Mapping[str, Any]) -> 
     }
 
 
-def _row(configuration: Configuration, jobs: list[Job], runs: Runs, baseline: Runs, margin: float | None) -> StudyRow:
+def _row(
+    configuration: Configuration,
+    jobs: list[Job],
+    runs: Runs,
+    baseline: Runs,
+    margin: float | None,
+    *,
+    until_sure: bool,
+) -> StudyRow:
     paired = on_common_ground(runs, baseline, configuration.changes) if configuration.place else {}
-    time = _ratio(paired, baseline, lambda run: run.steady_step_time_ms)
-    memory = _ratio(paired, baseline, peak_bytes)
+    time = ratio_interval(_ratios(paired, baseline, lambda run: run.steady_step_time_ms), until_sure=until_sure)
+    memory = ratio_interval(_ratios(paired, baseline, peak_bytes), until_sure=until_sure)
     is_same_work = len({run.workload_key for run in [*runs.values(), *baseline.values()]}) < 2
     differences = _differences(paired, baseline) if is_same_work else []
+    num_diverged = _num_diverged(on_common_ground(_diverged(jobs), baseline, configuration.changes), baseline)
     return StudyRow(
         configuration=configuration,
         jobs=jobs,
@@ -253,7 +274,7 @@ def _row(configuration: Configuration, jobs: list[Job], runs: Runs, baseline: Ru
         time_verdict=judge(time, lower_is_better=True),
         memory=memory,
         memory_verdict=judge(memory, lower_is_better=True),
-        loss=compare_losses(differences, margin) if margin and configuration.place else None,
+        loss=compare_losses(differences, margin, num_diverged) if margin and configuration.place else None,
         is_same_work=is_same_work,
     )
 
@@ -263,9 +284,9 @@ def peak_bytes(run: Attempt) -> float | None:
     return run.peak_allocated_bytes if run.peak_allocated_bytes is not None else run.peak_rss_bytes
 
 
-def _ratio(runs: Runs, baseline: Runs, figure: Callable[[Attempt], float | None]) -> RatioInterval | None:
+def _ratios(runs: Runs, baseline: Runs, figure: Callable[[Attempt], float | None]) -> list[float]:
     pairs = [(figure(run), figure(baseline[seed])) for seed, run in runs.items() if seed in baseline]
-    return ratio_interval([mine / theirs for mine, theirs in pairs if mine and theirs])
+    return [mine / theirs for mine, theirs in pairs if mine and theirs]
 
 
 def _differences(runs: Runs, baseline: Runs) -> list[float]:

@@ -16,6 +16,8 @@ def headline(view: StudyView) -> str:
     """The answer as far as it is known."""
     if winner := view.winner:
         return sentence(winner)
+    if view.is_over and all(row.step_time_ms is None for row in view.rows):
+        return _("No run of it ended well, so there is nothing to compare.")
     if view.num_environments > 1:
         return _(
             "The runs were done on different ground (device or versions): only those on the same are held against "
@@ -75,7 +77,9 @@ def row_words(row: StudyRow) -> str:
         return _("The baseline.")
     if row.time is None:
         return _("Too few repeats for a verdict.")
-    return " ".join([_time_words(row.time, row.time_verdict), _loss_words(row), _memory_words(row)]).strip()
+    diverged = diverged_words(row.outcomes, len(row.jobs))
+    parts = [_time_words(row.time, row.time_verdict), _loss_words(row), diverged, _memory_words(row)]
+    return " ".join(filter(None, parts))
 
 
 def _time_words(time: RatioInterval, verdict: Verdict) -> str:

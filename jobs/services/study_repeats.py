@@ -14,7 +14,7 @@ from jobs.services.studies import submit_runs, tags_of
 
 logger = logging.getLogger(__name__)
 
-_ROUND = 2  # repeats that are added at once: A B, then B A
+ROUND = 2  # repeats that are added at once: A B, then B A
 
 # The workers, or the options that there are, have changed since it began. The worker that asks must outlive that.
 _GIVES_UP = (SpecRefused, InvalidSpec)
@@ -60,7 +60,7 @@ def next_runs(view: StudyView) -> list[tuple[Configuration, int]]:
     turns = [baseline, *unsure] if unsure else []
     return [
         (row.configuration, repeat)
-        for repeat in range(begin, min(begin + _ROUND, MOST_REPEATS))
+        for repeat in range(begin, min(begin + ROUND, MOST_REPEATS))
         for row in (turns if repeat % 2 == 0 else reversed(turns))
     ]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jobs.equal_loss import LossVerdict, compare_losses
+from jobs.equal_loss import LossVerdict, compare_losses, with_margin
 
 MARGIN = 0.0015  # 1 % of a loss of 0.15, as on digits
 PAIRED_SD = 0.0003  # of bf16 less fp32 on digits, over seeds
@@ -53,3 +53,12 @@ def test_what_diverged_has_no_verdict_here():
         compare_losses([0.1, float("nan")], MARGIN)
     with pytest.raises(ValueError, match="positive"):
         compare_losses([0.1, 0.2], 0.0)
+
+
+def test_what_came_through_where_others_diverged_is_neither_equal_nor_better():
+    """Who diverges on one seed in three and is equal on the rest would pass by its survivors alone."""
+    survivors = compare_losses([0.0, 0.0001, -0.0001], MARGIN, num_diverged=2)
+    assert survivors.verdict is LossVerdict.INSUFFICIENT
+    assert compare_losses([-10 * MARGIN] * 3, MARGIN, num_diverged=1).verdict is LossVerdict.INSUFFICIENT
+    assert compare_losses([10 * MARGIN] * 3, MARGIN, num_diverged=1).verdict is LossVerdict.WORSE
+    assert with_margin(survivors, 100.0).verdict is LossVerdict.INSUFFICIENT

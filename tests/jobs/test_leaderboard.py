@@ -131,10 +131,24 @@ def test_what_never_ended_well_is_nothing_to_be_held_against(alice: User) -> Non
     ]
 
 
-def test_the_first_ones_sentence_tells_what_its_figures_leave_out(alice: User) -> None:
+def test_who_diverges_where_the_baseline_does_not_is_not_equal_by_the_runs_that_came_through(alice: User) -> None:
     repeat(alice, 10.0)
     repeat(alice, 5.0, **FAST)
     make_ended_job(alice, spec=make_spec(seed=3, **FAST), outcome=Outcome.DIVERGED)
+    [view] = boards_of(alice)
+    fast = view.rows[1]
+    assert (fast.rank, fast.standing, badge(fast)[1]) == (
+        None,
+        Standing.INSUFFICIENT,
+        "equality not shown: 1 of 4 runs diverged",
+    )
+
+
+def test_the_first_ones_sentence_tells_what_its_figures_leave_out(alice: User) -> None:
+    repeat(alice, 10.0)
+    repeat(alice, 5.0, **FAST)
+    for spec in ({}, FAST):  # both do
+        make_ended_job(alice, spec=make_spec(seed=3, **spec), outcome=Outcome.DIVERGED)
     [view] = boards_of(alice)
     assert headline(view).endswith("1 of its 4 runs diverged and are not in these figures.")
     repeat(alice, 2.0, loss=2.9, num_threads=1)

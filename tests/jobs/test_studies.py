@@ -18,7 +18,7 @@ from jobs.figures.study import study_figures
 from jobs.models import Attempt, Job, Queue, Study, User, Workload
 from jobs.selectors.hosts import Abilities, mildest_findings
 from jobs.selectors.studies import view_study, visible_studies
-from jobs.selectors.study_words import headline
+from jobs.selectors.study_words import headline, row_words
 from jobs.services.errors import SpecRefused
 from jobs.services.finish import finish_attempt
 from jobs.services.studies import cancel_study, create_study, extend_study
@@ -136,11 +136,24 @@ def test_what_diverged_stays_what_it_is(alice: User, queue: Queue) -> None:
     assert (last.outcomes, last.ranks, last.time) == ({"diverged": 2}, False, None)
 
 
-def test_its_sentence_tells_of_runs_that_diverged(alice: User, queue: Queue) -> None:
+def test_runs_that_came_through_where_others_diverged_show_no_equal_loss(alice: User, queue: Queue) -> None:
     study = submit(alice, queue, plan(3, num_threads=[1]))
     run(study, 0, step_time_ms=10.0, loss=2.0)
     run(study, 1, step_time_ms=5.0, loss=2.0)
     Job.objects.filter(study=study, study_place=1, spec__seed=2).update(state="diverged", outcome="diverged")
+    view = view_study(study)
+    row = next(row for row in view.rows if not row.is_baseline)
+    assert (view.winner, row.ranks, row.loss.n, row.loss.num_diverged) == (None, False, 2, 1)
+    assert row_words(row).endswith(
+        "Whether its loss is equal is not shown. 1 of its 3 runs diverged and are not in these figures."
+    )
+
+
+def test_its_sentence_tells_of_runs_that_diverged_with_the_baselines(alice: User, queue: Queue) -> None:
+    study = submit(alice, queue, plan(3, num_threads=[1]))
+    run(study, 0, step_time_ms=10.0, loss=2.0)
+    run(study, 1, step_time_ms=5.0, loss=2.0)
+    Job.objects.filter(study=study, spec__seed=2).update(state="diverged", outcome="diverged")
     assert headline(view_study(study)).endswith("at equal loss. 1 of its 3 runs diverged and are not in these figures.")
 
 
