@@ -8,12 +8,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from statistics import fmean, stdev
+from statistics import fmean, median, stdev
 
 from jobs.statistics import student_t
 
 # The share of a pilot's loss that the margin is, where nobody chose one.
 MARGIN_SHARE = 0.01
+# The first run of a work fixes its margin, whatever it tried. Where it ended far worse than what is the baseline now,
+# that would pass what is plainly worse: it counts up to this share of the baseline's loss.
+MOST_SHARE = 0.02
 _TWO_SIDED_CONFIDENCE = 0.90  # two one-sided tests at 5 % each
 
 
@@ -61,6 +64,12 @@ def compare_losses(differences: Sequence[float], margin: float, num_diverged: in
     reach = student_t(_TWO_SIDED_CONFIDENCE, n - 1) * stdev(differences) / math.sqrt(n)
     low, high = mean - reach, mean + reach
     return LossComparison(mean, low, high, margin, n, _verdict(low, high, margin, num_diverged), num_diverged)
+
+
+def capped_margin(margin: float, baseline_losses: Sequence[float]) -> float:
+    """A work's margin as it counts beside this baseline: up to `MOST_SHARE` of its median loss."""
+    known = [abs(loss) for loss in baseline_losses if math.isfinite(loss)]
+    return min(margin, MOST_SHARE * median(known) or margin) if known else margin
 
 
 def with_margin(comparison: LossComparison, margin: float) -> LossComparison:

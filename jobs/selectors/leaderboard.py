@@ -21,7 +21,7 @@ from jobs.contract.metrics import Better
 from jobs.contract.options import Role
 from jobs.contract.spec import fields_with_role
 from jobs.contract.states import Outcome
-from jobs.equal_loss import LossComparison, LossVerdict, compare_losses
+from jobs.equal_loss import LossComparison, LossVerdict, capped_margin, compare_losses
 from jobs.loss_course import time_to
 from jobs.messages import option_title
 from jobs.models import Board, BoardEntry, User, Workload
@@ -187,6 +187,7 @@ class BoardView:
     rows: list[BoardRow]
     margin: float | None
     target: float | None
+    is_margin_capped: bool = False  # the work's own is wider than what counts beside this baseline
     num_hidden: int = 0  # rows that the budget or the filter leaves out
     num_unread: int = 0  # configurations beyond those that are read for one page
     budget_bytes: float | None = None
@@ -239,12 +240,13 @@ def view_board(board: Board, asked: Asked | None = None) -> BoardView:
     asked = asked or Asked()
     entries, num_unread = _read_entries(board, asked)
     workload = Workload.objects.filter(pk=board.workload_key).first()
-    margin = workload.loss_margin if workload and workload.loss_margin > 0 else None
+    fixed = workload.loss_margin if workload and workload.loss_margin > 0 else None
     target = asked.target if asked.target is not None else workload.target_loss if workload else None
     runs = {entry.pk: _runs(entry, asked, target) for entry in entries}
     base_id = _baseline_id(board, entries, runs, asked)
     metric = METRICS[asked.metric]
     baseline = runs.get(base_id or 0, [])  # whole, whatever the rows are narrowed to
+    margin = None if fixed is None else capped_margin(fixed, [loss for _seed, loss in repeats_of(baseline, LOSS)])
     base = next((entry for entry in entries if entry.pk == base_id), None)
     rows = [_row(entry, _narrowed(runs[entry.pk], asked), baseline, base, margin, metric) for entry in entries]
     if asked.only:
@@ -257,6 +259,7 @@ def view_board(board: Board, asked: Asked | None = None) -> BoardView:
         columns=_columns(rows),
         rows=_in_places(fitting, metric, ranks_all=asked.ranks_all),
         margin=margin,
+        is_margin_capped=margin != fixed,
         target=target,
         num_hidden=len(entries) - len(fitting),
         num_unread=num_unread,

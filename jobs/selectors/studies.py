@@ -15,7 +15,7 @@ from jobs.contract.plan import Configuration, StudyPlan, expand, interleaved
 from jobs.contract.rules import refusals
 from jobs.contract.states import OPEN_STATES, Outcome
 from jobs.contract.stored import read_stored_plan, read_stored_spec
-from jobs.equal_loss import LossComparison, compare_losses
+from jobs.equal_loss import LossComparison, capped_margin, compare_losses
 from jobs.models import Attempt, Board, Job, Queue, Study, User, Workload
 from jobs.selectors.hosts import abilities, mildest_findings, online_workers
 from jobs.selectors.jobs import teams_of
@@ -84,6 +84,7 @@ class StudyView:
     num_runs: int
     num_done: int
     margin: float | None
+    is_margin_capped: bool  # the work's own is wider than what counts beside this baseline
     num_environments: int  # more than one: runs on different ground, of which only those on the same are paired
     unread: list[Finding]  # what an earlier version stored and this one cannot read; the plan is without it
 
@@ -121,7 +122,8 @@ def view_study(study: Study) -> StudyView:
         by_place[job.study_place or 0].append(job)
     runs = {place: counted_runs(group) for place, group in by_place.items()}
     baseline = runs.get(0, {})
-    margin = _margin(baseline)
+    fixed = _margin(baseline)
+    margin = None if fixed is None else capped_margin(fixed, _losses(baseline))
     plan, configurations, unread = _asked(study, by_place)
     rows = [
         _row(one, by_place[one.place], runs.get(one.place, {}), baseline, margin, until_sure=plan.until_sure)
@@ -134,6 +136,7 @@ def view_study(study: Study) -> StudyView:
         num_runs=len(jobs),
         num_done=sum(job.has_ended for job in jobs),
         margin=margin,
+        is_margin_capped=margin != fixed,
         num_environments=len({run.environment_key for group in runs.values() for run in group.values()}),
         unread=unread,
     )
@@ -293,6 +296,10 @@ def _differences(runs: Runs, baseline: Runs) -> list[float]:
     pairs = [(run.final_eval_loss, baseline[seed].final_eval_loss) for seed, run in runs.items() if seed in baseline]
     found = [mine - theirs for mine, theirs in pairs if mine is not None and theirs is not None]
     return [difference for difference in found if math.isfinite(difference)]
+
+
+def _losses(runs: Runs) -> list[float]:
+    return [run.final_eval_loss for run in runs.values() if run.final_eval_loss is not None]
 
 
 def _median(runs: Runs, figure: Callable[[Attempt], float | None]) -> float | None:

@@ -144,6 +144,18 @@ def test_who_diverges_where_the_baseline_does_not_is_not_equal_by_the_runs_that_
     )
 
 
+def test_a_margin_that_a_bad_first_run_fixed_passes_nothing_that_is_plainly_worse(alice: User) -> None:
+    repeat(alice, 10.0, loss=20.0, precision="bf16-true")
+    repeat(alice, 10.0, loss=2.0)
+    repeat(alice, 5.0, loss=2.1, **FAST)
+    good = BoardEntry.objects.get(configuration__precision="fp32")
+    [view] = boards_of(alice, baseline=good.pk)
+    assert view.is_margin_capped
+    assert view.margin == pytest.approx(0.02 * 2.01)
+    fast = next(row for row in view.rows if row.configuration["precision"] == "bf16-mixed")
+    assert (fast.standing, badge(fast)[1]) == (Standing.WORSE, "faster, not equal")
+
+
 def test_the_first_ones_sentence_tells_what_its_figures_leave_out(alice: User) -> None:
     repeat(alice, 10.0)
     repeat(alice, 5.0, **FAST)

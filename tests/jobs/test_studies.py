@@ -83,6 +83,19 @@ def test_the_margin_is_one_percent_of_the_first_runs_loss_and_stays(alice: User,
     assert Workload.objects.get().loss_margin == workload.loss_margin
 
 
+def test_a_margin_wider_than_the_baselines_loss_bears_does_not_count(alice: User, queue: Queue) -> None:
+    study = submit(alice, queue, plan(3, num_threads=[1]))
+    run(study, 0, step_time_ms=10.0, loss=2.0)
+    Workload.objects.update(loss_margin=0.5)  # as of a first run that ended at a loss of 50
+    run(study, 1, step_time_ms=5.0, loss=2.2)
+    view = view_study(study)
+    row = next(row for row in view.rows if not row.is_baseline)
+    assert (view.is_margin_capped, row.loss and row.loss.verdict, view.winner) == (True, LossVerdict.WORSE, None)
+    page = Client()
+    page.force_login(alice)
+    assert "the first run of this work ended far worse" in page.get(f"/studies/{study.pk}/").content.decode()
+
+
 def test_charts_name_each_configuration_whole(alice: User, queue: Queue) -> None:
     study = submit(alice, queue, plan(2, optimizer_impl=["foreach"]))
     run(study, 0, step_time_ms=10.0, loss=2.0)
