@@ -94,15 +94,17 @@ _NEXT = re.compile(r'id="next-page" href="([^"]+)"')
 
 def _timed(client: Client, query: str, num_requests: int, is_claimed: bool) -> dict[str, Any]:
     """The first page again and again, and the pages behind it in turn: a page is no dearer for lying deep."""
-    times_ms, address = [], f"/?{query}"
+    times_ms, num_rows, address = list[float](), list[int](), f"/?{query}"
     for number in range(num_requests if is_claimed else max(5, num_requests // 10)):
         began_s = time.perf_counter()
         response = client.get(address)
         times_ms.append(1000 * (time.perf_counter() - began_s))
         assert response.status_code == 200, response.content[:500]
-        following = _NEXT.search(response.content.decode())
+        page = response.content.decode()
+        num_rows.append(page.count("<tr data-job="))
+        following = _NEXT.search(page)
         address = f"/{html.unescape(following[1])}" if following and number % 5 else f"/?{query}"
-    return _percentiles(times_ms) | {"is_claimed": is_claimed}
+    return _percentiles(times_ms) | {"is_claimed": is_claimed, "num_rows": max(num_rows)}
 
 
 def _percentiles(times_ms: list[float]) -> dict[str, Any]:
