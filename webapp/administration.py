@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from axes.apps import AppConfig as AxesConfig
 from csp.constants import SELF, UNSAFE_EVAL
 from csp.decorators import csp_update
 from django.contrib.admin.apps import AdminConfig
@@ -16,6 +17,12 @@ class AdministrationConfig(AdminConfig):
     """Django's admin with a site of our own."""
 
     default_site = "webapp.administration_site.AdministrationSite"
+
+
+class SignInAttemptsConfig(AxesConfig):  # type: ignore[misc]
+    """django-axes, named after what it stores and not after itself."""
+
+    verbose_name = _("Sign-in attempts")
 
 
 def allow_alpine(view: Callable[..., Any]) -> Callable[..., Any]:

@@ -41,7 +41,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django.contrib.humanize",
     "django_htmx",
-    "axes",
+    "webapp.administration.SignInAttemptsConfig",
     "ninja",
     "jobs",
     "webapp",

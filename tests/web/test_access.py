@@ -70,6 +70,14 @@ def test_staff_open_the_administration(boss: User, web: Client) -> None:
     assert web.get("/admin/", follow=True).status_code == 403
 
 
+def test_the_administration_names_failed_sign_ins_in_plain_words(boss: User) -> None:
+    boss.is_superuser = True
+    boss.save()
+    page = browser_of(boss).get("/admin/axes/accessattempt/").content.decode()
+    assert "Sign-in attempts" in page
+    assert "Axes" not in page
+
+
 def test_only_the_administration_may_evaluate_scripts(boss: User) -> None:
     policies = {path: browser_of(boss).get(path).headers["Content-Security-Policy"] for path in ("/admin/", "/fleet/")}
     assert "script-src 'self' 'unsafe-eval';" in policies["/admin/"] + ";"
