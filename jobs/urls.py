@@ -46,6 +46,7 @@ urlpatterns = [
     path("jobs/<int:pk>/parts/", job_page.job_parts, name="job-parts"),
     path("jobs/<int:pk>/points/", job_page.job_points, name="job-points"),
     path("jobs/<int:pk>/log/", job_page.job_log, name="job-log"),
+    path("jobs/<int:pk>/log/search/", job_page.job_log_search, name="job-log-search"),
     path("jobs/<int:pk>/cancel/", job_page.job_cancel, name="job-cancel"),
     path("jobs/<int:pk>/artifacts/<int:attempt_pk>/<int:index>/", artifacts.job_artifact, name="job-artifact"),
     path("compare/", compare.compare_page, name="compare"),

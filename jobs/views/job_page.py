@@ -36,11 +36,12 @@ from jobs.services.actions import Act, Order, perform
 from jobs.services.errors import NotAllowed, NotPossible
 from jobs.views.access import person, visible_job
 from jobs.views.live import team_ids
-from jobs.views.log_text import read_log
+from jobs.views.log_text import find_in_log, read_log, read_log_around
 from jobs.views.rows import total_steps
 
 _MOST_POINTS = 4000
 _SPARK_POINTS = 160
+_MOST_WORDS = 200  # characters that are looked for in a log
 
 # The engine's phases in the reader's words.
 _PHASES = {
@@ -320,11 +321,23 @@ def _finite(values: list[float]) -> list[float | None]:
 
 @require_GET
 def job_log(request: HttpRequest, pk: int) -> JsonResponse:
-    """The end of the last attempt's log, or with `offset` what was written since."""
+    """The end of the last attempt's log, with `offset` what was written since, with `around` the lines at a byte."""
     attempt = visible_job(request, pk).last_attempt
     if attempt is None:
         return JsonResponse({"attempt": None, "offset": 0, "text": "", "is_cut": False})
-    offset = request.GET.get("offset", "")
+    log, offset, around = AttemptFiles(attempt.pk).log, request.GET.get("offset", ""), request.GET.get("around", "")
     same = request.GET.get("attempt") == str(attempt.pk)
-    part = read_log(AttemptFiles(attempt.pk).log, int(offset) if same and _is_count(offset) else None)
-    return JsonResponse({"attempt": attempt.pk} | part.__dict__)
+    if same and _is_count(around):
+        return JsonResponse({"attempt": attempt.pk} | vars(read_log_around(log, int(around))))
+    part = read_log(log, int(offset) if same and _is_count(offset) else None)
+    return JsonResponse({"attempt": attempt.pk} | vars(part))
+
+
+@require_GET
+def job_log_search(request: HttpRequest, pk: int) -> JsonResponse:
+    """Where the last attempt's whole log has the words `q`."""
+    attempt = visible_job(request, pk).last_attempt
+    if attempt is None:
+        return JsonResponse({"attempt": None, "num_found": 0, "hits": [], "has_gap": False, "is_whole": True})
+    hits = find_in_log(AttemptFiles(attempt.pk).log, request.GET.get("q", "").strip()[:_MOST_WORDS])
+    return JsonResponse({"attempt": attempt.pk} | vars(hits))

@@ -105,8 +105,15 @@ def _add_points(attempt: Attempt, count: int) -> int:
     return steps[-1]
 
 
+def _print(attempt: Attempt, count: int) -> int:
+    with AttemptFiles(attempt.pk).log.open("a") as file:
+        file.writelines(f"printed {number}\n" for number in range(1, count + 1))
+    return count
+
+
 def obey(words: list[str]) -> Any:
-    """`wait NAME` (a job that waits), `start JOB`, `points JOB N`, `finish JOB`, `delete JOB`, `repeats` or `count`.
+    """`wait NAME` (a job that waits), `start JOB`, `points JOB N`, `finish JOB`, `delete JOB`, `repeats`, `count`
+    or `print JOB N` (lines of its log).
 
     `study ID` and `reproductions` end what waits of a study, and what is measured again.
     """
@@ -125,6 +132,8 @@ def obey(words: list[str]) -> Any:
     if words[0] == "start":
         return start(Job.objects.get(pk=int(words[1])), make_worker(f"pit-{words[1]}")).pk
     attempt = Attempt.objects.select_related("job").get(job_id=int(words[1]), outcome=None)
+    if words[0] == "print":
+        return _print(attempt, int(words[2]))
     if words[0] == "points":
         return _add_points(attempt, int(words[2]))
     return finish.finish_attempt(attempt, Outcome.SUCCEEDED, Summary(steady_step_time_ms=7.5)).value

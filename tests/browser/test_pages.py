@@ -171,6 +171,36 @@ def test_staff_pause_and_resume_a_queue_and_the_waiting_jobs_page_says_why(open_
 PAGES = ["/", "/jobs/new/", "/jobs/{fast}/", "/compare/?jobs={slow},{fast}", "/leaderboard/", "/fleet/", "/account/"]
 
 
+def test_the_whole_log_is_searched_by_keyboard(open_page: Open, site: Site) -> None:
+    job = site.tell("wait one that prints much")
+    site.tell(f"start {job}")
+    site.tell(f"points {job} 3")
+    site.tell(f"print {job} 12345")
+    page = open_page(path=f"/jobs/{job}/")
+    log, told = page.locator("#job-log"), page.locator("#log-found")
+    expect(log).to_contain_text("printed 12345")
+    expect(log).not_to_contain_text(re.compile(r"printed 123\b"))
+    page.keyboard.press("/")
+    page.keyboard.type("Printed 123")
+    expect(told).to_have_text("57 of 57, line 12,346")
+    expect(log.locator("mark")).to_have_text("printed 12345\n")
+    page.keyboard.press("Enter")
+    expect(told).to_have_text("1 of 57, line 124")
+    expect(log.locator("mark")).to_have_text("printed 123\n")
+    expect(log.locator("mark")).to_be_in_viewport()
+    page.keyboard.press("Shift+Enter")
+    expect(told).to_have_text("57 of 57, line 12,346")
+    site.tell(f"print {job} 123")
+    expect(told).to_have_text("57 of 58, line 12,346")
+    page.get_by_role("button", name="The next one").click()
+    expect(told).to_have_text("58 of 58, line 12,469")
+    page.fill("#log-search", "nowhere")
+    expect(told).to_have_text("Not in the log")
+    page.keyboard.press("Escape")
+    expect(told).to_be_empty()
+    expect(log).to_contain_text("printed 12345")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_page_scrolls_sideways_on_a_phone(open_page: Open, site: Site, scheme: str) -> None:
     page = open_page("boss", viewport={"width": 390, "height": 844}, color_scheme=scheme)

@@ -12,6 +12,11 @@ export function significant(value, digits = 4) {
   return value.toFixed(Math.max(0, digits - 1 - Math.floor(Math.log10(size))));
 }
 
+// A sentence with `{names}` in it, with the words that stand there.
+export function filled(text, words) {
+  return text.replace(/\{(\w+)\}/g, (_, name) => words[name]);
+}
+
 export function age(date) {
   return span(Math.max(0, (Date.now() - date.getTime()) / 1000), -1);
 }

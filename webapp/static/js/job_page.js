@@ -1,9 +1,9 @@
-// One job's curves and log, live. New points are appended; Plotly's `uirevision` keeps the reader's zoom.
+// One job's curves, live. New points are appended; Plotly's `uirevision` keeps the reader's zoom.
 
 import "./chart_files.js";
 import { checkedIn, draw, seriesColour, token } from "./charts.js";
 import { fetchJson } from "./fetching.js";
-import { ahead, significant } from "./format.js";
+import { ahead, filled, significant } from "./format.js";
 
 const box = document.getElementById("job-chart");
 const choice = document.getElementById("chart-series");
@@ -156,10 +156,6 @@ function describe(names, xTitle) {
   box.setAttribute("aria-label", ends.join("; "));
 }
 
-function filled(text, words) {
-  return text.replace(/\{(\w+)\}/g, (_, name) => words[name]);
-}
-
 let frame = 0;
 function renderSoon() {
   frame ||= requestAnimationFrame(() => {
@@ -257,9 +253,6 @@ document.addEventListener("pitwall:points", ({ detail }) => {
 });
 document.addEventListener("pitwall:hello", () => load());
 document.addEventListener("pitwall:gone", () => load());
-document.addEventListener("pitwall:job", ({ detail }) => {
-  if (String(detail.id) === box.dataset.job) readLog();
-});
 box.addEventListener("recolour", render);
 choice.addEventListener("change", showWhole);
 document.addEventListener("change", ({ target }) => target.closest("[data-chart-x], [data-chart-y]") && showWhole());
@@ -270,66 +263,6 @@ function showWhole() {
   render();
 }
 
-// ------------------------------------------------------------------- log
-
-const log = document.getElementById("job-log");
-const follow = document.getElementById("log-follow");
-let read = { attempt: "", offset: 0 };
-let isReading = false;
-
-// With something to look for, only the lines that have it; what arrives later is held to the same.
-let logText = "";
-const search = document.getElementById("log-search");
-
-function showLog(added = "") {
-  const words = search.value.trim().toLowerCase();
-  const found = document.getElementById("log-found");
-  found.textContent = "";
-  if (!words) {
-    if (added && log.textContent + added === logText) log.append(added);
-    else if (log.textContent !== logText) log.textContent = logText;
-    return;
-  }
-  const lines = logText.split("\n").filter(Boolean);
-  const hits = lines.filter((line) => line.toLowerCase().includes(words));
-  log.textContent = hits.join("\n");
-  found.textContent = search.dataset.found.replace("{n}", hits.length).replace("{all}", lines.length);
-}
-
-search.addEventListener("input", () => {
-  showLog();
-  if (follow.checked) log.scrollTop = log.scrollHeight;
-});
-
-async function readLog() {
-  if (isReading || document.hidden) return;
-  isReading = true;
-  const query = read.attempt ? `?attempt=${read.attempt}&offset=${read.offset}` : "";
-  const { data: part } = await fetchJson(log.dataset.url + query);
-  if (part) {
-    if (part.attempt !== read.attempt || part.is_cut) logText = "";
-    logText += part.text;
-    showLog(part.text);
-    document.getElementById("log-cut").hidden = !part.is_cut;
-    read = { attempt: part.attempt ?? "", offset: part.offset };
-    if (follow.checked && part.text) log.scrollTop = log.scrollHeight;
-  }
-  isReading = false;
-}
-
-function isOpen() {
-  return Boolean(document.getElementById("job-live").dataset.liveTopics);
-}
-
-log.addEventListener("scroll", () => {
-  follow.checked = log.scrollHeight - log.scrollTop - log.clientHeight < 24;
-});
-follow.addEventListener("change", () => follow.checked && (log.scrollTop = log.scrollHeight));
-setInterval(() => isOpen() && readLog(), 1500);
-document.addEventListener("htmx:afterSettle", () => {
-  showTiles();
-  readLog();
-});
-readLog();
+document.addEventListener("htmx:afterSettle", showTiles);
 if (document.readyState === "complete") load();
 else window.addEventListener("load", () => load());
