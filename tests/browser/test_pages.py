@@ -5,7 +5,7 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import APIResponse, Page, Route, expect
 
 from tests.browser.conftest import Site
 
@@ -169,6 +169,46 @@ def test_staff_pause_and_resume_a_queue_and_the_waiting_jobs_page_says_why(open_
 
 
 PAGES = ["/", "/jobs/new/", "/jobs/{fast}/", "/compare/?jobs={slow},{fast}", "/leaderboard/", "/fleet/", "/account/"]
+
+
+def test_an_older_answer_never_replaces_a_newer_one_on_a_waiting_jobs_page(open_page: Open, site: Site) -> None:
+    job = site.tell("wait one that is asked about twice")
+    page = open_page(path=f"/jobs/{job}/")
+    page.clock.install()
+    page.reload()
+    expect(page.locator("#live-status")).to_have_attribute("data-live", "on")
+    asked: list[str] = []
+    held: list[tuple[Route, APIResponse]] = []
+
+    def hold_the_first(route: Route) -> None:
+        asked.append(route.request.method)
+        if held:
+            return route.continue_()
+        return held.append((route, route.fetch()))
+
+    page.route(re.compile(rf"/jobs/{job}/(parts|cancel)/$"), hold_the_first)
+    page.evaluate("htmx.trigger('#job-top-loader', 'live-refresh')")
+    page.clock.fast_forward(11_000)
+    page.click("#cancel")
+    page.click("#cancel-dialog button[type=submit]")
+    page.wait_for_timeout(500)
+    assert asked == ["GET"]  # whoever asks next waits for its answer
+    route, old = held[0]
+    assert "Waiting at place" in old.text()
+    route.fulfill(response=old)
+    expect(page.locator("#job-top .pill").first).to_have_text("Cancelled")
+    assert asked.count("POST") == 1
+    page.wait_for_timeout(500)
+    expect(page.locator("#job-top .pill").first).to_have_text("Cancelled")
+
+
+def test_a_waiting_jobs_page_asks_now_and_then_without_news(open_page: Open, site: Site) -> None:
+    job = site.tell("wait one without news")
+    page = open_page(path=f"/jobs/{job}/")
+    page.clock.install()
+    page.reload()
+    with page.expect_response(re.compile(rf"/jobs/{job}/parts/$")):
+        page.clock.fast_forward(11_000)
 
 
 def test_the_whole_log_is_searched_by_keyboard(open_page: Open, site: Site) -> None:

@@ -8,6 +8,7 @@ import { ahead, filled, significant } from "./format.js";
 const box = document.getElementById("job-chart");
 const choice = document.getElementById("chart-series");
 const AFTER_FAULT_MS = 3000;
+const ASK_WAITING_MS = 10000;
 const MOST_POINTS = 12000; // then the server's thinned curve is fetched anew
 
 const NO_CURVES = { attempt: null, sequence: -1, wallBefore: 0, seams: [], numFiner: 0 };
@@ -264,5 +265,12 @@ function showWhole() {
 }
 
 document.addEventListener("htmx:afterSettle", showTiles);
+
+// While a job waits, its place in the line and what it waits for change without a message.
+setInterval(() => {
+  const { state } = document.getElementById("job-live").dataset;
+  if (state === "queued" && !document.hidden) window.htmx.trigger("#job-top-loader", "live-refresh");
+}, ASK_WAITING_MS);
+
 if (document.readyState === "complete") load();
 else window.addEventListener("load", () => load());
