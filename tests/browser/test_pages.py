@@ -241,6 +241,14 @@ def test_the_whole_log_is_searched_by_keyboard(open_page: Open, site: Site) -> N
     expect(log).to_contain_text("printed 12345")
 
 
+@pytest.mark.parametrize("width", [1440, 390])
+def test_no_tile_is_cut(open_page: Open, site: Site, width: int) -> None:
+    page = open_page(path=f"/jobs/{site.tell('ended')}/", viewport={"width": width, "height": 900})
+    expect(page.locator(".tile dt")).to_have_count(9)
+    cut = "tiles => tiles.filter(tile => tile.scrollWidth > tile.clientWidth).map(tile => tile.textContent)"
+    assert page.locator(".tile dt, .tile dd").evaluate_all(cut) == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_page_scrolls_sideways_on_a_phone(open_page: Open, site: Site, scheme: str) -> None:
     page = open_page("boss", viewport={"width": 390, "height": 844}, color_scheme=scheme)
