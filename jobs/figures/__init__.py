@@ -7,7 +7,7 @@ stands in its layout's `meta`.
 
 from jobs.figures.bars import bar_figure
 from jobs.figures.comparison import compared_figures
-from jobs.figures.curves import overlay_figure
+from jobs.figures.curves import lost_points_in_words, overlay_figure
 from jobs.figures.fleet import outcomes_figure, use_figure, waits_figure
 from jobs.figures.over_time import over_time_figures
 from jobs.figures.series import axis_title, is_lower_better, series_title
@@ -23,6 +23,7 @@ __all__ = [
     "compared_figures",
     "dash_of",
     "is_lower_better",
+    "lost_points_in_words",
     "outcomes_figure",
     "over_time_figures",
     "overlay_figure",

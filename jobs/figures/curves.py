@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from django.utils.translation import gettext, ngettext
 
+from jobs.curve_blocks import RATIOS
 from jobs.figures.series import axis_title, series_title
-from jobs.figures.style import Figure, colour_of, counted, dash_of, drawable, drawables, layout, pale
+from jobs.figures.style import Figure, colour_of, counted, dash_of, drawable, drawables, jobs_in_words, layout, pale
 from jobs.selectors.overlay import Axis, Line, Overlay, View
 from jobs.smoothing import Smoothing
 from jobs.statistics import Band
@@ -24,7 +25,8 @@ def overlay_figure(overlay: Overlay, *, x_log: bool = False, y_log: bool = False
     """Lines with their bands or what was smoothed behind them; a line breaks where a value is not finite.
 
     Each trace's `meta` tells its `place` (colour and dash), its `part` (line, raw, low, high) and its jobs. Where
-    there is nothing to draw, `meta` of the layout has the sentence that stands in the plot's place (`empty`).
+    there is nothing to draw, `meta` of the layout has the sentence that stands in the plot's place (`empty`). Its
+    `remarks` are the caption's sentences about how the lines came about.
     """
     view, lines = overlay.view, overlay.lines
     shape = layout(
@@ -37,7 +39,7 @@ def overlay_figure(overlay: Overlay, *, x_log: bool = False, y_log: bool = False
         hoverdistance=-1,
         showlegend=False,
     )
-    shape["meta"] |= {"empty": nothing_drawn(overlay, y_log=y_log)}
+    shape["meta"] |= {"empty": nothing_drawn(overlay, y_log=y_log), "remarks": _remarks(overlay)}
     shape["xaxis"] |= {"type": "date" if view.x == Axis.CLOCK else "log" if x_log else "linear"}
     shape["yaxis"] |= {"type": "log" if y_log else "linear"}
     behind = [trace for line in lines for trace in (*_band(line), *_raw(line))]
@@ -109,22 +111,44 @@ def nothing_drawn(overlay: Overlay, *, y_log: bool = False) -> str:
 
 
 def _caption(overlay: Overlay) -> str:
+    names = {"series": series_title(overlay.view.series), "x": axis_title(overlay.view.x)}
+    return " ".join([gettext("%(series)s over: %(x)s.") % names, *_remarks(overlay)])
+
+
+def _remarks(overlay: Overlay) -> list[str]:
+    """What the caption says of how the lines came about, in sentences."""
     view = overlay.view
     drawn = [line for line in overlay.lines if line.x]
-    names = {"series": series_title(view.series), "x": axis_title(view.x)}
-    parts = [gettext("%(series)s over: %(x)s.") % names]
+    parts = []
     if view.group:
         parts.append(band_in_words(view.band))
     if view.smoothing is not Smoothing.NONE:
         parts.append(smoothing_in_words(view))
     shown = sum(len(line.x) for line in drawn)
     total = sum(line.num_points_total for line in drawn)
+    thinned = [pk for line in drawn for pk in line.thinned_jobs]
     if not view.group and total > shown:
         count = {"shown": counted(shown), "total": counted(total)}
-        parts.append(
-            gettext("%(shown)s of %(total)s points drawn, extremes among them; zooming in shows more.") % count
+        words = gettext("%(shown)s of %(total)s points drawn, extremes among them; zooming in shows more.")
+        if thinned:  # then there may be no more to show
+            words = gettext("%(shown)s of %(total)s points drawn, extremes among them.")
+        parts.append(words % count)
+    if thinned:
+        parts.append(lost_points_in_words(thinned))
+    return parts
+
+
+def lost_points_in_words(job_ids: Sequence[int]) -> str:
+    """What is left of the curves of these old runs."""
+    names = {"jobs": jobs_in_words(job_ids), "n": 2 * RATIOS["medium"]}
+    return (
+        ngettext(
+            "Of the old run %(jobs)s only the lowest and the highest of every %(n)s points are kept.",
+            "Of the old runs %(jobs)s only the lowest and the highest of every %(n)s points are kept.",
+            len(job_ids),
         )
-    return " ".join(parts)
+        % names
+    )
 
 
 def band_in_words(band: Band) -> str:

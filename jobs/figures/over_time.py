@@ -9,9 +9,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from jobs.contract.series import unit_of
-from jobs.figures.curves import band_in_words
+from jobs.figures.curves import band_in_words, lost_points_in_words
 from jobs.figures.series import axis_title
-from jobs.figures.style import Figure, colour_of, dash_of, drawables, layout, pale, titled
+from jobs.figures.style import Figure, colour_of, dash_of, drawables, jobs_in_words, layout, pale, titled
 from jobs.selectors.overlay import Axis, Line, Overlay
 
 _TITLES: dict[str, Promise] = {
@@ -29,7 +29,6 @@ _ROW_PX = {1: 210, 2: 160}  # by how many rows there are
 _ROW_OF_MANY_PX = 124
 _GAP = 0.24  # of a row's height, for the title above it
 _MOST_IN_HOVER = 14
-_MOST_NAMED = 6
 _MARKED_POINTS = 40
 
 
@@ -153,23 +152,19 @@ def _caption(rows: Sequence[_Row]) -> str:
     view = rows[0].overlay.view
     parts = [gettext("Sampled once a second while the runs train; seconds since the first step.")]
     parts += [band_in_words(view.band)] if view.group else []
+    thinned = {pk: None for row in rows for line in row.overlay.lines for pk in line.thinned_jobs}
+    parts += [lost_points_in_words(list(thinned))] if thinned else []
     return " ".join([*parts, *_lacking(rows)])
 
 
 def _lacking(rows: Sequence[_Row]) -> list[str]:
     """Which runs did not record what others did; in one sentence where that is the same for every quantity."""
-    lacking = [(row.name, _named(list(row.overlay.notes))) for row in rows if row.overlay.notes]
+    lacking = [(row.name, jobs_in_words(list(row.overlay.notes))) for row in rows if row.overlay.notes]
     if len(rows) > 1 and len(lacking) == len(rows) and len({jobs for _name, jobs in lacking}) == 1:
         return [gettext("Not recorded by %(jobs)s.") % {"jobs": lacking[0][1]}]
     return [
         gettext("%(quantity)s: not recorded by %(jobs)s.") % {"quantity": name, "jobs": jobs} for name, jobs in lacking
     ]
-
-
-def _named(job_ids: Sequence[int]) -> str:
-    names = ", ".join(f"#{pk}" for pk in job_ids[:_MOST_NAMED])
-    num_more = len(job_ids) - _MOST_NAMED
-    return names + gettext(" and %(n)s more") % {"n": num_more} if num_more > 0 else names
 
 
 def _in_words(row: _Row) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.utils.formats import number_format
+from django.utils.translation import gettext
 
 Figure = dict[str, Any]
 
@@ -15,6 +16,7 @@ PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 _TRANSPARENT = "rgba(0,0,0,0)"
+_MOST_NAMED = 6
 _MIB, _GIB = 2**20, 2**30
 
 
@@ -86,6 +88,13 @@ def counted(count: float) -> str:
 def in_lines(label: str, width: int = 28, most: int = 3) -> str:
     """A label that fits beside a row: broken into lines, as Plotly breaks them, and cut only behind the last one."""
     return "<br>".join(textwrap.wrap(label, width, max_lines=most, placeholder=" …"))
+
+
+def jobs_in_words(job_ids: Sequence[int]) -> str:
+    """The first jobs by their numbers, and how many more there are."""
+    names = ", ".join(f"#{pk}" for pk in job_ids[:_MOST_NAMED])
+    num_more = len(job_ids) - _MOST_NAMED
+    return names + gettext(" and %(n)s more") % {"n": num_more} if num_more > 0 else names
 
 
 def shortened(label: str, most: int = 28) -> str:

@@ -30,6 +30,7 @@ class CurveView:
     level: str  # FULL or THINNED
     num_points_total: int  # stored points in the range, before thinning
     seams: list[int] = field(default_factory=list)  # last steps taken from an attempt before another went on
+    has_lost_points: bool = False  # of an old run: only the lowest and the highest of every few are kept
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,12 @@ def _one_after_the_other(pieces: Sequence[Piece], ends_s: Sequence[float]) -> Pi
         Curve(piece.curve.steps, piece.curve.wall_s + began, piece.curve.values) if began else piece.curve
         for piece, began in zip(pieces, began_s, strict=True)
     ]
-    return Piece(concatenate(curves), sum(p.num_stored for p in pieces), all(piece.is_full for piece in pieces))
+    return Piece(
+        concatenate(curves),
+        sum(piece.num_stored for piece in pieces),
+        all(piece.is_full for piece in pieces),
+        any(piece.has_lost_points for piece in pieces),
+    )
 
 
 def _seams(line: Sequence[Stretch]) -> list[int]:
@@ -183,7 +189,7 @@ def _checked(max_points: int | None) -> int | None:
 def _view(piece: Piece, series: str, cut: Cut, seams: Sequence[int]) -> CurveView:
     thinned = view_curve(piece.curve, series, cut.max_points, seams)
     level = thinned.level if piece.is_full else THINNED
-    return replace(thinned, level=level, num_points_total=piece.num_stored)
+    return replace(thinned, level=level, num_points_total=piece.num_stored, has_lost_points=piece.has_lost_points)
 
 
 def view_curve(curve: Curve, series: str, max_points: int | None = None, seams: Sequence[int] = ()) -> CurveView:

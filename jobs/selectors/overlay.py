@@ -66,6 +66,7 @@ class Stored:
     curve: Curve
     num_points_total: int  # in the range, before any thinning
     seams: list[int]  # last steps taken from an attempt before another went on
+    has_lost_points: bool  # of an old run: only the lowest and the highest of every few are kept
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ class Line:
     raw_y: list[float] = field(default_factory=list)
     seams: list[float] = field(default_factory=list)  # where an attempt went on from an earlier one's checkpoint
     num_points_total: int = 0
+    thinned_jobs: list[int] = field(default_factory=list)  # those of which single points were dropped for good
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ def _stored(jobs: Sequence[Job], series: str, cut: Cut, own_cuts: Mapping[int, C
         if job.last_attempt_id in pieces:
             piece, line = pieces[job.last_attempt_id], lines[job.last_attempt_id]
             seams = [stretch.last_step for stretch in line if stretch.last_step is not None]
-            found[job.pk] = Stored(piece.curve, piece.num_stored, seams)
+            found[job.pk] = Stored(piece.curve, piece.num_stored, seams, piece.has_lost_points)
     return found
 
 
@@ -286,8 +288,11 @@ def _line(column: Column, tracks: dict[int, Track], stored: dict[int, Stored], v
     if not own:
         return Line(column, [], [])
     if view.group:
-        return replace(_mean_line(column, own, view, most), num_points_total=total)
-    return replace(_single_line(column, own[0], stored[column.job_ids[0]].seams, view, most), num_points_total=total)
+        line = _mean_line(column, own, view, most)
+    else:
+        line = _single_line(column, own[0], stored[column.job_ids[0]].seams, view, most)
+    thinned = [pk for pk in column.job_ids if pk in tracks and stored[pk].has_lost_points]
+    return replace(line, num_points_total=total, thinned_jobs=thinned)
 
 
 def _single_line(column: Column, track: Track, steps: Sequence[int], view: View, most: int) -> Line:

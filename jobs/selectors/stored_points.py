@@ -82,6 +82,7 @@ class Piece:
     curve: Curve
     num_stored: int  # points that it stands for
     is_full: bool
+    has_lost_points: bool = False  # of an old run: only the lowest and the highest of every few are kept
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,8 @@ def _put_together(plan: Iterable[Reading], decoded: Mapping[tuple[int, str], Cur
             curve = curve[pick_extremes(curve.values, len(curve) * RATIOS[reading.level] // reading.ratio)]
         is_full = is_full and reading.level == "full" and reading.ratio == 1
         curves.append(curve)
-    return Piece(concatenate(curves), num_stored, is_full)
+    has_lost_points = any(not reading.block.has_full for reading in plan)
+    return Piece(concatenate(curves), num_stored, is_full, has_lost_points)
 
 
 def _read_levels(readings: Iterable[Reading]) -> dict[tuple[int, str], Curve]:

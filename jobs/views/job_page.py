@@ -1,7 +1,7 @@
 """One job: what was asked, what happens, what came out."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from jobs.contract.options import metadata
 from jobs.contract.spec import TrainSpec
 from jobs.contract.stored import read_stored_spec
 from jobs.exports.tensorboard import can_write_tensorboard
-from jobs.figures import series_title
+from jobs.figures import lost_points_in_words, series_title
 from jobs.forms import ReasonForm
 from jobs.live import list_version, plain_series, read_open_jobs
 from jobs.messages import translate, translate_with_field
@@ -258,7 +258,7 @@ def job_points(request: HttpRequest, pk: int) -> JsonResponse:
     attempt = visible_job(request, pk).last_attempt
     if attempt is None:
         return JsonResponse(
-            {"attempt": None, "sequence": -1, "series": {}, "titles": {}, "seams": [], "wall_before": 0}
+            {"attempt": None, "sequence": -1, "series": {}, "titles": {}, "notes": {}, "seams": [], "wall_before": 0}
         )
     after = request.GET.get("after", "")
     if _is_count(after) and request.GET.get("attempt") == str(attempt.pk):
@@ -287,9 +287,15 @@ def _all_points(
         "sequence": last,
         "series": {name: _plain(curve) for name, curve in curves.items()},
         "titles": {name: series_title(name) for name in curves},
+        "notes": _notes(attempt.job_id, curves),
         "seams": next((curve.seams for curve in curves.values()), []),
         "wall_before": wall_before(attempt),
     }
+
+
+def _notes(job_id: int, curves: Mapping[str, CurveView]) -> dict[str, str]:
+    """By series, what its caption says beside what is drawn."""
+    return {name: lost_points_in_words([job_id]) for name, curve in curves.items() if curve.has_lost_points}
 
 
 def _points_after(attempt: Attempt, after: int) -> dict[str, Any]:

@@ -317,6 +317,26 @@ def test_old_runs_keep_their_extremes_and_new_ones_everything(alice: User) -> No
     assert (entry.actor, entry.detail) == (alice, {"days": 90, "runs": 1})
 
 
+def test_captions_say_that_only_extremes_of_an_old_run_are_kept(alice: User, client: Client) -> None:
+    old, new = ended(losses(), owner=alice), ended(losses(), owner=alice)
+    for attempt in (old, new):
+        compact(attempt)
+    Attempt.objects.filter(pk=old.pk).update(ended_at=timezone.now() - timedelta(days=100))
+    drop_full_points(timedelta(days=90))
+    kept_of_each_16 = len(read_curve(old, "train_loss").x) / (NUM_STEPS / 16)
+    assert round(kept_of_each_16) == 2
+    sentence = f"Of the old run #{old.job_id} only the lowest and the highest of every 16 points are kept."
+    client.force_login(alice)
+    for query, is_told in ((f"{old.job_id},{new.job_id}", True), (f"{new.job_id}", False)):
+        [figure] = client.get(f"/compare/curves/?jobs={query}").json()["figures"]
+        assert (sentence in figure["layout"]["meta"]["caption"]) is is_told
+        assert ("zooming in shows more" in figure["layout"]["meta"]["caption"]) is not is_told
+    [grouped] = client.get(f"/compare/curves/?jobs={new.job_id},{old.job_id}&group=seed").json()["figures"]
+    assert sentence in grouped["layout"]["meta"]["caption"]
+    assert client.get(f"/jobs/{old.job_id}/points/").json()["notes"] == {"train_loss": sentence}
+    assert client.get(f"/jobs/{new.job_id}/points/").json()["notes"] == {}
+
+
 def test_the_command_drops_and_the_history_says_who_did(alice: User, client: Client) -> None:
     attempt = ended(losses())
     compact(attempt)

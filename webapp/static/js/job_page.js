@@ -12,7 +12,7 @@ const ASK_WAITING_MS = 10000;
 const MOST_POINTS = 12000; // then the server's thinned curve is fetched anew
 
 const NO_CURVES = { attempt: null, sequence: -1, wallBefore: 0, seams: [], numFiner: 0 };
-let curves = { ...NO_CURVES, series: {}, titles: {} };
+let curves = { ...NO_CURVES, series: {}, titles: {}, notes: {} };
 let isLoading = false;
 let isWaiting = false;
 let waiting = [];
@@ -149,7 +149,9 @@ function insert(known, points, from, to) {
 // What is drawn, with its units, and where each line stands now.
 function describe(names, xTitle) {
   const titles = names.map((name) => curves.titles[name] ?? name);
-  document.getElementById("job-caption").textContent = filled(box.dataset.caption, { series: titles.join(", "), x: xTitle });
+  const remarks = names.map((name) => curves.notes[name] ?? "");
+  const sentences = [filled(box.dataset.caption, { series: titles.join(", "), x: xTitle }), ...new Set(remarks)];
+  document.getElementById("job-caption").textContent = sentences.join(" ").trim();
   const ends = names.map((name, place) => {
     const last = curves.series[name].y.findLast((value) => value !== null);
     return last === undefined ? titles[place] : filled(box.dataset.end, { name: titles[place], value: significant(last, 4) });
@@ -212,7 +214,7 @@ async function load({ anew = false } = {}) {
   const { data, fault } = await fetchJson(box.dataset.url + query);
   sayAway(fault);
   if (data) {
-    if (anew || data.attempt !== curves.attempt) curves = { ...NO_CURVES, attempt: data.attempt, series: {}, titles: {} };
+    if (anew || data.attempt !== curves.attempt) curves = { ...NO_CURVES, attempt: data.attempt, series: {}, titles: {}, notes: {} };
     take(data);
     waiting.forEach((points) => points.attempt === curves.attempt && take(points));
   }
@@ -236,7 +238,7 @@ function sayAway(fault) {
 function take(data) {
   Object.assign(curves.titles, data.titles);
   const isWhole = "wall_before" in data;
-  if (isWhole) Object.assign(curves, { wallBefore: data.wall_before, seams: data.seams });
+  if (isWhole) Object.assign(curves, { wallBefore: data.wall_before, seams: data.seams, notes: data.notes });
   for (const [name, points] of Object.entries(data.series)) add(name, points, isWhole ? 0 : curves.wallBefore);
   curves.sequence = Math.max(curves.sequence, data.sequence);
   fillChoice();
