@@ -27,10 +27,10 @@ from jobs.selectors.compared import MOST_JOBS, Compared, compare_columns, known_
 from jobs.selectors.jobs import visible_jobs
 from jobs.selectors.over_time import over_time
 from jobs.selectors.overlay import at_best_step, overlay
-from jobs.smoothing import LIMITS, Smoothing
 from jobs.statistics import Band
 from jobs.views.access import person
 from jobs.views.saved_views import views_menu
+from jobs.views.smoothing import smoothing_choices
 
 # More sentences of one kind than these are counted.
 _MOST_NOTES = 6
@@ -136,16 +136,14 @@ def _remarks(query: CompareQuery, jobs: list[Job]) -> list[str]:
 
 def _page(request: HttpRequest, asked: Asked) -> dict[str, Any]:
     query, names = asked.query, known_series(asked.jobs)
-    return views_menu(person(request), ViewPage.COMPARISON, query.opened, query.stored) | {
-        "query": query,
+    own = views_menu(person(request), ViewPage.COMPARISON, query.opened, query.stored) | smoothing_choices(query)
+    return own | {
         "remarks": asked.remarks,
         "candidates": _candidates(request, asked.jobs),
         "axes": [(axis.value, axis_title(axis)) for axis in AXIS_TITLES],  # type: ignore[attr-defined]
         "series_choices": _series_choices(names, query.series),
         "fields": field_choices(),
         "configuration": CONFIGURATION,
-        "smoothings": _smoothings(),
-        "limits": {how.value: list(limits) for how, limits in LIMITS.items()},
         "bands": _bands(),
         "charts": [(place, name, series_title(name)) for place, name in enumerate(query.series)],
         "has_room": len(query.series) < MOST_SERIES,
@@ -233,15 +231,6 @@ def _metric_choices(compared: Compared) -> list[tuple[str, str]]:
     ]
     ordered = sorted(rows, key=lambda row: row.better is Better.NEITHER)
     return [(row.name, row.label) for row in ordered if row.name in Summary.model_fields]
-
-
-def _smoothings() -> list[tuple[str, str]]:
-    return [
-        (Smoothing.NONE.value, gettext("Not smoothed")),
-        (Smoothing.EXPONENTIAL.value, gettext("Exponential mean")),
-        (Smoothing.GAUSSIAN.value, gettext("Gaussian")),
-        (Smoothing.RUNNING_MEAN.value, gettext("Running mean")),
-    ]
 
 
 def _bands() -> list[tuple[str, str]]:

@@ -20,7 +20,7 @@ from jobs.contract.spec import TrainSpec
 from jobs.contract.stored import read_stored_spec
 from jobs.exports.tensorboard import can_write_tensorboard
 from jobs.figures import lost_points_in_words, series_title
-from jobs.forms import ReasonForm
+from jobs.forms import CompareQuery, ReasonForm
 from jobs.live import list_version, plain_series, read_open_jobs
 from jobs.messages import translate, translate_with_field
 from jobs.models import Attempt, Job, Queue
@@ -38,6 +38,7 @@ from jobs.views.access import person, visible_job
 from jobs.views.live import team_ids
 from jobs.views.log_text import find_in_log, read_log, read_log_around
 from jobs.views.rows import total_steps
+from jobs.views.smoothing import smoothing_choices
 
 _MOST_POINTS = 4000
 _SPARK_POINTS = 160
@@ -164,7 +165,7 @@ def _context(request: HttpRequest, job: Job) -> dict[str, Any]:
         "act_queues": Queue.objects.all(),
         "cancel_form": ReasonForm(),
         "version": list_version(read_open_jobs(), team_ids(person(request))),
-    }
+    } | smoothing_choices(CompareQuery.from_query(request.GET))
 
 
 def _attempts_beside(attempts: Sequence[Attempt]) -> list[AttemptFigure]:

@@ -241,6 +241,58 @@ def test_the_whole_log_is_searched_by_keyboard(open_page: Open, site: Site) -> N
     expect(log).to_contain_text("printed 12345")
 
 
+def debiased_mean(values: list[float], weight: float) -> list[float]:
+    """The exponential mean by its definition, point by point."""
+    means, mean = [], 0.0
+    for number, value in enumerate(values, start=1):
+        mean = weight * mean + (1 - weight) * value
+        means.append(mean / (1 - weight**number))
+    return means
+
+
+def wait_for_lines(page: Page, count: int, step: int) -> list[list[float]]:
+    """The values of the lines that are drawn, once there are so many and the last one has reached a step."""
+    for _ in range(200):
+        lines = page.evaluate("(document.querySelector('#job-chart').data ?? []).map(line => [line.x, line.y])")
+        if len(lines) == count and lines[-1][0][-1] == step:
+            return [y for _x, y in lines]
+        page.wait_for_timeout(50)
+    return pytest.fail(f"{count} lines up to step {step} were not drawn")
+
+
+def test_a_jobs_curve_is_smoothed_as_in_the_comparison_and_the_address_remembers_it(
+    open_page: Open, site: Site
+) -> None:
+    job = site.tell("wait one that is smoothed")
+    site.tell(f"start {job}")
+    site.tell(f"points {job} 60")
+    page = open_page(path=f"/jobs/{job}/")
+    [recorded] = wait_for_lines(page, 1, 60)
+    page.select_option("#view-smooth", "ema")
+    raw, line = wait_for_lines(page, 2, 60)
+    assert raw == recorded
+    assert line == pytest.approx(debiased_mean(recorded, 0.9))
+    expect(page.locator("#job-caption")).to_contain_text("debiased, weight of the past 0.9.")
+    assert page.url.endswith("?smooth=ema&amount=0.9")
+    page.fill("#view-amount", "0.5")
+    page.keyboard.press("Enter")
+    expect(page.locator("#job-caption")).to_contain_text("weight of the past 0.5.")
+    site.tell(f"points {job} 20")
+    raw, line = wait_for_lines(page, 2, 80)
+    assert line == pytest.approx(debiased_mean(raw, 0.5))
+    page.reload()
+    expect(page.locator("#view-amount")).to_have_value("0.5")
+    assert wait_for_lines(page, 2, 80)[1] == pytest.approx(line)
+    page.evaluate("Plotly.relayout('job-chart', {'xaxis.range': [40, 50]})")
+    page.wait_for_timeout(500)
+    shown = page.evaluate("document.querySelector('#job-chart').data[1]")
+    assert dict(zip(shown["x"], shown["y"], strict=True))[45] == pytest.approx(line[44])
+    page.select_option("#view-smooth", "none")
+    assert wait_for_lines(page, 1, 80) == [raw]
+    assert page.url.endswith(f"/jobs/{job}/")
+    expect(page.locator("#job-caption")).not_to_contain_text("Smoothed")
+
+
 @pytest.mark.parametrize("width", [1440, 390])
 def test_no_tile_is_cut(open_page: Open, site: Site, width: int) -> None:
     page = open_page(path=f"/jobs/{site.tell('ended')}/", viewport={"width": width, "height": 900})

@@ -138,6 +138,13 @@ def test_a_log_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     assert read_log(tmp_path / "log.txt", None).text == ""
 
 
+def test_the_address_tells_how_the_curve_is_smoothed(web: Client, job: Job) -> None:
+    page = web.get(f"/jobs/{job.pk}/?smooth=gaussian&amount=3").content.decode()
+    assert '<option value="gaussian" selected>Gaussian</option>' in page
+    assert 'name="amount" id="view-amount" data-view value="3"' in page
+    assert '<option value="none" selected>' in web.get(f"/jobs/{job.pk}/").content.decode()
+
+
 def test_a_range_of_steps_is_fetched_by_itself(web: Client, job: Job) -> None:
     record(start(job), points([1, 2, 3, 4], train_loss=[4, 3, 2, 1]))
     part = web.get(f"/jobs/{job.pk}/points/?from=2&to=3").json()

@@ -5,6 +5,7 @@ import { draw, inSeriesColours, say, token } from "./charts.js";
 import "./chart_files.js";
 import { fetchJson } from "./fetching.js";
 import { significant } from "./format.js";
+import { smoothing } from "./smoothing.js";
 
 const form = document.getElementById("view-form");
 const state = document.getElementById("compare-state");
@@ -28,13 +29,11 @@ function choice(name) {
 }
 
 function chosen() {
-  const smooth = choice("smooth");
   return {
     x: choice("x") === "step" ? "" : choice("x"),
     xlog: choice("xlog"),
     ylog: choice("ylog"),
-    smooth: smooth === "none" ? "" : smooth,
-    amount: smooth === "none" ? "" : choice("amount"),
+    ...smoothing(),
     across: scatterOf("across"),
     up: scatterOf("up"),
     from: range ? short(range[0]) : "",
@@ -356,15 +355,6 @@ function drawCharts() {
 
 // --------------------------------------------------------------- beginning
 
-function fitAmount() {
-  const limits = JSON.parse(document.getElementById("smoothing-limits").textContent)[choice("smooth")];
-  const amount = form.elements.amount;
-  amount.disabled = !limits;
-  if (!limits) return;
-  [amount.min, amount.max] = limits;
-  if (!amount.value || Number(amount.value) < limits[0] || Number(amount.value) > limits[1]) amount.value = limits[2];
-}
-
 function changed(target) {
   if (target.matches("[data-reload]")) return void reload();
   if (target.matches("[data-charts]")) {
@@ -373,10 +363,6 @@ function changed(target) {
     return void loadCharts();
   }
   if (!target.matches("[data-view]")) return;
-  if (target.name === "smooth") {
-    form.elements.amount.value = "";
-    fitAmount();
-  }
   if (target.name === "x" || target.name === "xlog") range = null;
   if (target.name === "ylog") heights = boxes.map(() => null);
   remember();
@@ -410,7 +396,6 @@ function recall() {
 
 function begin() {
   recall();
-  fitAmount();
   document.getElementById("reset-zoom").hidden = !range && heights.every((ends) => !ends);
   load().then(() => setTimeout(loadRest)); // what lies below waits until the curves are painted
 }

@@ -1,9 +1,10 @@
 // One job's curves, live. New points are appended; Plotly's `uirevision` keeps the reader's zoom.
 
 import "./chart_files.js";
-import { checkedIn, draw, seriesColour, token } from "./charts.js";
+import { checkedIn, draw, inSeriesColours, seriesColour, token } from "./charts.js";
 import { fetchJson } from "./fetching.js";
 import { ahead, filled, significant } from "./format.js";
+import { smoothing } from "./smoothing.js";
 
 const box = document.getElementById("job-chart");
 const choice = document.getElementById("chart-series");
@@ -78,7 +79,7 @@ function render() {
   const y = checkedIn("[data-chart-y]") ?? "linear";
   const isFirst = !box.classList.contains("js-plotly-plot");
   draw(box, {
-    data: names.map((name, place) => trace(name, place, x)),
+    data: smoothed ? smoothedTraces() : names.map((name, place) => trace(name, place, x)),
     layout: {
       uirevision: `${choice.value}|${x}|${y}`,
       hovermode: "x unified",
@@ -110,7 +111,7 @@ function zoomed(event) {
 
 function refineSoon() {
   clearTimeout(zoomTimer);
-  if (range) zoomTimer = setTimeout(refine, 150);
+  if (range || smoothed) zoomTimer = setTimeout(smoothing().smooth ? smoothOver : refine, 150);
 }
 
 async function refine() {
@@ -146,10 +147,71 @@ function insert(known, points, from, to) {
   return true;
 }
 
+// ------------------------------------------------------------ smoothing
+
+// The comparison smooths every point before any is left out; so its lines are asked for, anew on zoom and while the job runs.
+const LEAST_PAUSE_MS = 1000;
+let smoothed = null; // its figures of the series that are shown, null while they are drawn as recorded
+let isSmoothing = false;
+let lastTook = 0;
+let smoothTimer = 0;
+
+function smoothAddress() {
+  const url = new URL(box.dataset.smoothUrl, location.href);
+  url.searchParams.set("series", shownSeries().join(","));
+  url.searchParams.set("x", checkedIn("[data-chart-x]") === "wall" ? "wall_s" : "step");
+  for (const [name, value] of Object.entries(smoothing())) url.searchParams.set(name, value);
+  const margin = range ? (range[1] - range[0]) / 2 : 0; // beyond the edges, for who pans
+  if (range) url.searchParams.set("from", range[0] - margin);
+  if (range) url.searchParams.set("to", range[1] + margin);
+  return url.href;
+}
+
+async function smoothOver() {
+  clearTimeout(smoothTimer);
+  smoothTimer = 0;
+  if (isSmoothing || !smoothing().smooth || !shownSeries().length) return;
+  isSmoothing = true;
+  const began = performance.now();
+  const address = smoothAddress();
+  const { data, fault } = await fetchJson(address);
+  lastTook = performance.now() - began;
+  isSmoothing = false;
+  if (!smoothing().smooth) return;
+  if (address !== smoothAddress()) return void smoothOver();
+  if (fault) return void smoothIn(AFTER_FAULT_MS);
+  smoothed = data.figures;
+  renderSoon();
+}
+
+function smoothIn(pause) {
+  smoothTimer ||= setTimeout(smoothOver, pause);
+}
+
+function smoothedTraces() {
+  const places = smoothed.flatMap((figure, place) =>
+    figure.data.map((line) => ({ ...line, name: figure.layout.yaxis.title.text, meta: { ...line.meta, place } })),
+  );
+  return inSeriesColours(places);
+}
+
+function smoothingChanged() {
+  const url = new URL(location.href);
+  for (const [name, value] of Object.entries(smoothing())) {
+    if (value) url.searchParams.set(name, value);
+    else url.searchParams.delete(name);
+  }
+  history.replaceState(null, "", url);
+  if (smoothing().smooth) return void smoothOver();
+  smoothed = null;
+  render();
+  refineSoon();
+}
+
 // What is drawn, with its units, and where each line stands now.
 function describe(names, xTitle) {
   const titles = names.map((name) => curves.titles[name] ?? name);
-  const remarks = names.map((name) => curves.notes[name] ?? "");
+  const remarks = smoothed ? smoothed.flatMap((figure) => figure.layout.meta.remarks) : names.map((name) => curves.notes[name] ?? "");
   const sentences = [filled(box.dataset.caption, { series: titles.join(", "), x: xTitle }), ...new Set(remarks)];
   document.getElementById("job-caption").textContent = sentences.join(" ").trim();
   const ends = names.map((name, place) => {
@@ -214,6 +276,7 @@ async function load({ anew = false } = {}) {
   const { data, fault } = await fetchJson(box.dataset.url + query);
   sayAway(fault);
   if (data) {
+    if (data.attempt !== curves.attempt) smoothed = null;
     if (anew || data.attempt !== curves.attempt) curves = { ...NO_CURVES, attempt: data.attempt, series: {}, titles: {}, notes: {} };
     take(data);
     waiting.forEach((points) => points.attempt === curves.attempt && take(points));
@@ -243,6 +306,7 @@ function take(data) {
   curves.sequence = Math.max(curves.sequence, data.sequence);
   fillChoice();
   renderSoon();
+  if (smoothing().smooth) smoothIn(smoothed ? Math.max(LEAST_PAUSE_MS, 3 * lastTook) : 0);
 }
 
 document.addEventListener("pitwall:points", ({ detail }) => {
@@ -258,12 +322,17 @@ document.addEventListener("pitwall:hello", () => load());
 document.addEventListener("pitwall:gone", () => load());
 box.addEventListener("recolour", render);
 choice.addEventListener("change", showWhole);
-document.addEventListener("change", ({ target }) => target.closest("[data-chart-x], [data-chart-y]") && showWhole());
+document.addEventListener("change", ({ target }) => {
+  if (target.closest("[data-chart-x], [data-chart-y]")) showWhole();
+  if (target.matches("#view-smooth, #view-amount")) smoothingChanged();
+});
 
 // Another series or another axis is seen whole first.
 function showWhole() {
   range = null;
+  smoothed = null;
   render();
+  smoothOver();
 }
 
 document.addEventListener("htmx:afterSettle", showTiles);
