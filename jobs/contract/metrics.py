@@ -59,7 +59,7 @@ class Summary(BaseModel):
         _("Exposed communication, per step"),
         "ms",
         Better.LOWER,
-        _("Step less step without reduction, under ddp. Not told under fsdp2, which gathers weights in either."),
+        _("Step less a step that sends neither gradients nor, under fsdp2, weights."),
     )
     flops_per_step: float | None = metric(_("Model FLOPs of a step"), "FLOP")
     flops_per_s: float | None = metric(_("Model FLOPs per second"), "FLOP/s", Better.HIGHER)

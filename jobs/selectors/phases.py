@@ -21,8 +21,10 @@ PHASES: dict[str, Promise] = {
     "phase_communication_exposed_ms": _("Exposed communication"),
 }
 
-# The exposed part of communication lies within the backward pass, which waits for it.
-_PART_OF = {"phase_communication_exposed_ms": "phase_backward_ms"}
+_EXPOSED = "phase_communication_exposed_ms"
+
+# What waits for communication, and so holds what is exposed: where weights are gathered, both passes do.
+_WAITING, _WAITING_UNDER_FSDP2 = ("phase_backward_ms",), ("phase_forward_ms", "phase_backward_ms")
 
 # From these shares of a step on, a part other than computing is what to look at first.
 _MOST_DATA, _MOST_COPY, _MOST_COMMUNICATION, _MOST_OPTIMIZER = 0.2, 0.15, 0.2, 0.3
@@ -47,19 +49,28 @@ def step_parts(columns: Sequence[Column], rows: Mapping[str, CellRow]) -> list[S
     found = []
     for place, column in enumerate(columns):
         measured = {name: rows[name].cells[place].value for name in PHASES if name in rows}
-        parts = _apart({name: max(0.0, value) for name, value in measured.items() if value is not None})
+        spec = known_spec(column.jobs[0])
+        parts = _apart({name: max(0.0, value) for name, value in measured.items() if value is not None}, spec)
         if sum(parts.values()) > 0:
-            found.append(StepParts(column, parts, verdict_of(parts, known_spec(column.jobs[0]))))
+            found.append(StepParts(column, parts, verdict_of(parts, spec)))
     return found
 
 
-def _apart(measured: dict[str, float]) -> dict[str, float]:
-    """Parts that do not overlap, so that they can be stacked."""
-    parts = dict(measured)
-    for name, whole in _PART_OF.items():
-        if name in parts and whole in parts:
-            parts[whole] = max(0.0, parts[whole] - parts[name])
-    return parts
+def _apart(measured: dict[str, float], spec: Mapping[str, Any]) -> dict[str, float]:
+    """Parts that do not overlap, so that they can be stacked.
+
+    How much of the exposed communication lies in which of two passes is not known: both give up the same share.
+    """
+    waiting = [name for name in (_WAITING_UNDER_FSDP2 if _gathers_weights(spec) else _WAITING) if name in measured]
+    total = sum(measured[name] for name in waiting)
+    if _EXPOSED not in measured or not total:
+        return measured
+    waited = min(measured[_EXPOSED], total)
+    return measured | {name: measured[name] - waited * measured[name] / total for name in waiting}
+
+
+def _gathers_weights(spec: Mapping[str, Any]) -> bool:
+    return spec.get("parallelism") == "fsdp2"
 
 
 def verdict_of(parts_ms: Mapping[str, float], spec: Mapping[str, Any]) -> str:
@@ -68,10 +79,8 @@ def verdict_of(parts_ms: Mapping[str, float], spec: Mapping[str, Any]) -> str:
     share = {name: parts_ms.get(name, 0.0) / total for name in PHASES}
     if share["phase_data_wait_ms"] >= _MOST_DATA:
         return _data_bound(share["phase_data_wait_ms"], spec)
-    if share["phase_communication_exposed_ms"] >= _MOST_COMMUNICATION:
-        return gettext(
-            "communication-bound: %(n)d %% waiting for other ranks; raise grad_accum_steps or compress gradients"
-        ) % {"n": _percent(share["phase_communication_exposed_ms"])}
+    if share[_EXPOSED] >= _MOST_COMMUNICATION:
+        return _communication_bound(share[_EXPOSED], spec)
     if share["phase_host_to_device_ms"] >= _MOST_COPY:
         return gettext("copy-bound: %(n)d %% copying to the device; keep the data there, or turn pin_memory on") % {
             "n": _percent(share["phase_host_to_device_ms"])
@@ -93,6 +102,16 @@ def _data_bound(share: float, spec: Mapping[str, Any]) -> str:
             gettext("data-bound: %(n)d %% waiting for data, although it lives on the device; raise the batch") % words
         )
     return gettext("data-bound: %(n)d %% waiting for data; raise num_workers (now %(workers)s)") % words
+
+
+def _communication_bound(share: float, spec: Mapping[str, Any]) -> str:
+    words = {"n": _percent(share)}
+    if _gathers_weights(spec):  # for each micro-batch anew
+        return gettext("communication-bound: %(n)d %% waiting for other ranks; raise micro_batch_size") % words
+    return (
+        gettext("communication-bound: %(n)d %% waiting for other ranks; raise grad_accum_steps or compress gradients")
+        % words
+    )
 
 
 def _percent(share: float) -> int:

@@ -6,7 +6,6 @@ from engine_runs import train
 from torch import nn
 from two_ranks import train_on_two_ranks
 
-from jobs.contract.metrics import Summary
 from jobs.contract.spec import TrainSpec
 from workers.engine.batches import LoadedBatches
 from workers.engine.phases import BACKWARD, DATA_WAIT, FORWARD, HOST_TO_DEVICE, OPTIMIZER, measure_phases
@@ -81,15 +80,10 @@ def on_two_ranks(tmp_path_factory):
     return train_on_two_ranks(tmp_path_factory.mktemp("ranks"), ddp=ddp, fsdp2=fsdp)
 
 
-def test_under_fsdp2_parts_are_told_but_no_exposed_communication(on_two_ranks):
-    ran = on_two_ranks["fsdp2"]
-    assert ran.summary.phase_communication_exposed_ms is None
-    assert ran.summary.phase_backward_ms > 0
-    assert "Not told under fsdp2" in Summary.model_fields["phase_communication_exposed_ms"].description
-
-
-def test_exposed_communication_is_measured_between_ranks_only(on_two_ranks, baseline):
+@pytest.mark.parametrize("parallelism", ["ddp", "fsdp2"])
+def test_exposed_communication_is_measured_between_ranks_only(on_two_ranks, baseline, parallelism):
     assert baseline.summary.phase_communication_exposed_ms is None
-    ran = on_two_ranks["ddp"]
+    ran = on_two_ranks[parallelism]
     assert ran.summary.phase_communication_exposed_ms is not None
+    assert ran.summary.phase_backward_ms > 0
     assert ran.losses == pytest.approx(baseline.losses, abs=1e-5)

@@ -25,7 +25,15 @@ def train_on_two_ranks(folder: Path, **cases: dict[str, Any]) -> dict[str, Run]:
 def run_on_two_ranks(folder: Path, cases: Sequence[dict[str, Any]], *, evaluates_little: bool = False) -> list[Run]:
     """Both ranks go through all cases; what each case told, in their order."""
     (folder / "cases.json").write_text(json.dumps({"cases": list(cases), "evaluates_little": evaluates_little}))
-    command = [sys.executable, str(Path(__file__).with_name("one_of_two_ranks.py")), str(folder)]
+    start_two_ranks(folder, "one_of_two_ranks.py")
+    lines = [(folder / f"{number}.jsonl").read_bytes().splitlines() for number in range(len(cases))]
+    events = [[parse_event(line) for line in each] for each in lines]
+    return [Run(each, each[-1].summary) for each in events]
+
+
+def start_two_ranks(folder: Path, script: str) -> None:
+    """`python SCRIPT FOLDER RANK` for both ranks, until both have ended well."""
+    command = [sys.executable, str(Path(__file__).with_name(script)), str(folder)]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     with (folder / "ranks.txt").open("wb") as told:
         ranks = [subprocess.Popen([*command, str(rank)], env=environment, stderr=told) for rank in range(2)]
@@ -36,9 +44,6 @@ def run_on_two_ranks(folder: Path, cases: Sequence[dict[str, Any]], *, evaluates
                 rank.kill()
                 rank.wait()
     assert [rank.returncode for rank in ranks] == [0, 0], (folder / "ranks.txt").read_text()
-    lines = [(folder / f"{number}.jsonl").read_bytes().splitlines() for number in range(len(cases))]
-    events = [[parse_event(line) for line in each] for each in lines]
-    return [Run(each, each[-1].summary) for each in events]
 
 
 def _wait_for(ranks: Sequence[subprocess.Popen[bytes]]) -> None:

@@ -86,6 +86,11 @@ def test_a_step_is_stacked_by_its_parts_with_a_verdict(alice: User) -> None:
             "communication-bound: 40 % waiting for other ranks; raise grad_accum_steps or compress gradients",
         ),
         (
+            "phase_communication_exposed_ms",
+            {"parallelism": "fsdp2"},
+            "communication-bound: 40 % waiting for other ranks; raise micro_batch_size",
+        ),
+        (
             "phase_optimizer_ms",
             {},
             "optimizer-bound: 40 % updating weights; try a fused optimizer or a larger batch",
@@ -104,6 +109,17 @@ def test_a_verdict_names_the_option_to_try(slow_part: str, spec: dict[str, objec
 def test_exposed_communication_is_not_counted_twice(alice: User) -> None:
     [step] = compared([run(alice, phase_backward_ms=30.0, phase_communication_exposed_ms=10.0)]).steps
     assert step.parts_ms == {"phase_backward_ms": 20.0, "phase_communication_exposed_ms": 10.0}
+
+
+def test_under_fsdp2_both_passes_wait_for_communication(alice: User) -> None:
+    spec = make_spec(parallelism="fsdp2", num_devices=2)
+    measured = {"phase_forward_ms": 20.0, "phase_backward_ms": 60.0, "phase_communication_exposed_ms": 20.0}
+    [step] = compared([make_ended_job(alice, spec=spec, summary=measured)]).steps
+    assert step.parts_ms == {
+        "phase_forward_ms": 15.0,
+        "phase_backward_ms": 45.0,
+        "phase_communication_exposed_ms": 20.0,
+    }
 
 
 def test_memory_of_each_kind_stands_by_itself(alice: User) -> None:

@@ -11,7 +11,7 @@ from torch import optim
 from jobs.contract.events import Warned
 from jobs.contract.findings import Finding, Severity
 from jobs.contract.messages import gettext_noop as _
-from jobs.contract.spec import Parallelism, TrainSpec
+from jobs.contract.spec import TrainSpec
 from workers.engine.data.dataset import Batch, Dataset
 from workers.engine.flops import FlopsUnknown, flops_per_sample, model_flops_utilization
 from workers.engine.memory import memory_of
@@ -29,7 +29,7 @@ class TrainedStep:
     compute_loss: LossFunction
     batches: Iterator[Batch]
     optimizer: optim.Optimizer | None  # None for inference
-    without_reduction: Callable[[], AbstractContextManager[Any]] | None  # None for one rank
+    without_communication: Callable[[], AbstractContextManager[Any]] | None  # None for one rank
 
 
 def measure_parts(trained: TrainedStep, spec: TrainSpec, device: torch.device, report: Report) -> None:
@@ -42,12 +42,10 @@ def measure_parts(trained: TrainedStep, spec: TrainSpec, device: torch.device, r
     compute_loss, batches = trained.compute_loss, trained.batches
     phases_ms = measure_phases(trained.make_step, compute_loss, batches, trained.optimizer, device, spec.phase_steps)
     store_phases(report.summary, phases_ms)
-    # Under FSDP a step without reduction still gathers the weights, so the difference would say too little of what is
-    # exposed; and it leaves the optimizer nothing to do, so it would say too much of something else.
-    if trained.without_reduction is not None and spec.parallelism is Parallelism.DDP:
+    if trained.without_communication is not None:
         step = trained.make_step(compute_loss, batches)
         report.summary.phase_communication_exposed_ms = measure_exposed_communication(
-            step, trained.without_reduction, device, spec.phase_steps
+            step, trained.without_communication, device, spec.phase_steps
         )
 
 

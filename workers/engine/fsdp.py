@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import nn
+import torch.distributed as dist
+from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import (
     CPUOffloadPolicy,
@@ -13,6 +14,7 @@ from torch.distributed.fsdp import (
     OffloadPolicy,
     fully_shard,
 )
+from torch.distributed.fsdp._fully_shard._fsdp_collectives import DefaultAllGather, DefaultReduceScatter
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from jobs.contract.spec import Precision, TrainSpec
@@ -56,12 +58,54 @@ def gradients_kept(model: FSDPModule) -> Iterator[None]:
         model.set_requires_gradient_sync(True)
 
 
+@contextmanager
+def nothing_sent(model: nn.Module) -> Iterator[None]:
+    """Each rank computes by itself while the block runs: as much as always, with weights that are worth nothing."""
+    _communicate_by(model, _NothingGathered(), _NothingReduced())
+    try:
+        yield
+    finally:
+        _communicate_by(model, DefaultAllGather(), DefaultReduceScatter())
+
+
+class _NothingGathered(DefaultAllGather):
+    """The own shard stands in for everybody's: what is left there from before could be numbers that compute slowly."""
+
+    def __call__(
+        self, output_tensor: Tensor, input_tensor: Tensor, group: dist.ProcessGroup, async_op: bool = False
+    ) -> None:
+        for shard in output_tensor.chunk(group.size()):
+            shard.copy_(input_tensor)
+
+
+class _NothingReduced(DefaultReduceScatter):
+    """The own gradients, so that the optimizer has as much to do."""
+
+    def __call__(  # type: ignore[override]  # nobody asks for the work that is not under way
+        self,
+        output_tensor: Tensor,
+        input_tensor: Tensor,
+        group: dist.ProcessGroup,
+        op: dist.ReduceOp | dist.ReduceOp.RedOpType,
+        async_op: bool = False,
+    ) -> None:
+        output_tensor.copy_(input_tensor.chunk(group.size())[group.rank()])
+
+
+def _communicate_by(model: nn.Module, gather: DefaultAllGather, reduce: DefaultReduceScatter) -> None:
+    for module in _sharded(model):
+        module.set_custom_all_gather(gather)
+        module.set_custom_reduce_scatter(reduce)
+
+
 def forget_forward(model: nn.Module) -> None:
     """Undo what a forward pass without a backward one leaves behind: the root's gathered weights.
 
     Without this the next backward pass loses gradients; the losses of a sharded run then differed from the second on.
     """
-    if isinstance(model, FSDPModule):
-        for module in model.modules():
-            if isinstance(module, FSDPModule):
-                module.reshard()
+    for module in _sharded(model):
+        module.reshard()
+
+
+def _sharded(model: nn.Module) -> list[FSDPModule]:
+    return [module for module in model.modules() if isinstance(module, FSDPModule)]

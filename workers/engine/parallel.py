@@ -15,7 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from jobs.contract.spec import Parallelism, TrainSpec
 from workers.engine.ddp import wrap_in_ddp
-from workers.engine.fsdp import gradients_kept, shard_model
+from workers.engine.fsdp import gradients_kept, nothing_sent, shard_model
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,14 @@ def without_reduction(model: nn.Module) -> Callable[[], AbstractContextManager[N
     if isinstance(model, FSDPModule):
         return partial(gradients_kept, model)
     return model.no_sync if isinstance(model, DistributedDataParallel) else None
+
+
+def without_communication(model: nn.Module) -> Callable[[], AbstractContextManager[None]] | None:
+    """A context in which a step sends neither weights nor gradients; None where there is nobody to send them to.
+
+    It computes as much as any other step, and the ranks' weights differ afterwards.
+    """
+    return partial(nothing_sent, model) if isinstance(model, FSDPModule) else without_reduction(model)
 
 
 class Exchange:

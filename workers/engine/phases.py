@@ -12,6 +12,7 @@ from statistics import median
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, optim
 
 from jobs.contract.metrics import Summary
@@ -107,22 +108,23 @@ def _switch_to_optimizer(clock: PhaseClock) -> Callable[..., None]:
 
 
 def measure_exposed_communication(
-    step: Step, without_reduction: Callable[[], AbstractContextManager[Any]], device: torch.device, num_steps: int
+    step: Step, without_communication: Callable[[], AbstractContextManager[Any]], device: torch.device, num_steps: int
 ) -> float:
-    """Ms per step that ranks wait for each other: the step's time less its time without reducing gradients.
+    """Ms per step that ranks wait for each other: the step's time less its time where it sends nothing.
 
-    Medians of steps that alternate. Noise can make it negative where nothing is exposed. The ranks' weights differ
-    afterwards.
+    Medians of steps that alternate. The ranks begin each one together, or a slow rank's lag from the step before would
+    be counted too. Noise can make it negative where nothing is exposed. The ranks' weights differ afterwards.
     """
     times_ms: dict[bool, list[float]] = {True: [], False: []}
     for _ in range(num_steps):
-        for reduce in (True, False):
+        for sends in (True, False):
+            dist.barrier()
             synchronize(device)
             began_s = time.perf_counter()
-            with nullcontext() if reduce else without_reduction():
+            with nullcontext() if sends else without_communication():
                 step()
             synchronize(device)
-            times_ms[reduce].append(1e3 * (time.perf_counter() - began_s))
+            times_ms[sends].append(1e3 * (time.perf_counter() - began_s))
     return median(times_ms[True]) - median(times_ms[False])
 
 

@@ -28,7 +28,7 @@ from workers.engine.facts import hardware_of, read_host_facts, versions_of
 from workers.engine.files import RunFiles
 from workers.engine.loop import Loop
 from workers.engine.memory import read_rss, reset_peaks
-from workers.engine.parallel import Exchange, Rank, process_group, without_reduction
+from workers.engine.parallel import Exchange, Rank, process_group, without_communication
 from workers.engine.profiler import profile_steps, take_along
 from workers.engine.report import Report
 from workers.engine.resolve import as_loaded, resolve
@@ -159,8 +159,8 @@ def _measure_apart(setting: Setting, parts: Assembly, step: Step) -> None:
     report.enter("measuring")
     parts.model.train(setting.is_training)
     optimizer = parts.update.optimizer if parts.update else None
-    reduction = without_reduction(parts.wrapped)
-    trained = TrainedStep(parts.make_step, parts.compute_loss, parts.batches, optimizer, reduction)
+    alone = without_communication(parts.wrapped)
+    trained = TrainedStep(parts.make_step, parts.compute_loss, parts.batches, optimizer, alone)
     with torch.inference_mode(not setting.is_training):
         if not spec.cuda_graph:  # of a recorded step only the whole exists
             measure_parts(trained, spec, device, report)
