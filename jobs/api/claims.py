@@ -34,6 +34,7 @@ class EvidenceOut(Schema):
 
     study: int
     device_name: str
+    versions: dict[str, str]
     promises: list[PromiseOut]
     verdict: ClaimVerdict
 
@@ -49,7 +50,11 @@ class EvidenceOut(Schema):
             for promise, seen in evidence.promises
         ]
         return cls(
-            study=evidence.study.pk, device_name=evidence.device_name, promises=promises, verdict=evidence.verdict
+            study=evidence.study.pk,
+            device_name=evidence.device_name,
+            versions=evidence.versions,
+            promises=promises,
+            verdict=evidence.verdict,
         )
 
 

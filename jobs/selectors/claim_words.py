@@ -4,7 +4,7 @@ from django.utils.translation import gettext as _
 
 from jobs.claim_verdict import ClaimVerdict, Measured
 from jobs.contract.claims import Promise, Quantity
-from jobs.selectors.claims import PresetState, Standing
+from jobs.selectors.claims import Evidence, PresetState, Standing
 
 
 def promise_words(promise: Promise) -> str:
@@ -58,6 +58,13 @@ def preset_words(state: PresetState) -> str:
     if state.preset.num_gpus > 1:
         return _("Needs a worker with %(n)s GPUs.") % {"n": state.preset.num_gpus}
     return _("Needs a worker with a GPU.") if state.preset.num_gpus else _("Needs a worker that is online.")
+
+
+def ground_words(evidence: Evidence) -> str:
+    """On what it was measured: the environment may differ from one claim to the next."""
+    versions = [("PyTorch", "torch"), (_("driver"), "driver"), (_("engine"), "engine")]
+    known = [f"{label} {evidence.versions[name]}" for label, name in versions if evidence.versions.get(name)]
+    return ", ".join([evidence.device_name, *known])
 
 
 def _places(values: list[str], measured: Measured) -> dict[str, object]:

@@ -39,13 +39,15 @@ class Evidence:
 
     study: Study
     device_name: str
+    versions: dict[str, str]
+    environment_key: str
     promises: tuple[tuple[Promise, Measured | None], ...]
     verdict: ClaimVerdict
     unread: list[Finding]  # of its study, see there
 
     @property
     def weight(self) -> tuple[int, int]:
-        """More repeats are better evidence, and newer ones of those."""
+        """More repeats on the same ground are better evidence, and newer ones of those."""
         return sum(one.n for _promise, one in self.promises if one), self.study.pk
 
 
@@ -133,28 +135,37 @@ def _specs(plan: str) -> list[TrainSpec]:
 
 
 def _row(claim: Claim, studies: dict[str, list[Study]], hosts: Hosts) -> ClaimRow:
-    best: dict[str, Evidence] = {}
+    found: list[Evidence] = []
     states = []
     for preset in claim.presets:
         views = [view_study(study) for study in studies[preset_name(claim, preset)][:_MOST_STUDIES]]
         running = next((view.study for view in views if not view.is_over), None)
         states.append(PresetState(preset, _queue_for(preset, hosts), running))
-        for evidence in (_evidence(claim, view) for view in views):
-            if evidence:
-                known = best.get(evidence.device_name, evidence)
-                best[evidence.device_name] = max(known, evidence, key=lambda one: one.weight)
-    return ClaimRow(claim, list(best.values()), states)
+        found += [evidence for view in views if (evidence := _evidence(claim, view))]
+    return ClaimRow(claim, _best_of_each_device(found), states)
+
+
+def _best_of_each_device(found: Sequence[Evidence]) -> list[Evidence]:
+    """Of each device only what was measured on the versions of its newest study: others say nothing of today's."""
+    newest = {one.device_name: one for one in sorted(found, key=lambda one: one.study.pk)}
+    grounds = {one.environment_key for one in newest.values()}
+    best: dict[str, Evidence] = {}
+    for one in found:
+        if one.environment_key in grounds:
+            best[one.device_name] = max(best.get(one.device_name, one), one, key=lambda each: each.weight)
+    return list(best.values())
 
 
 def _evidence(claim: Claim, view: StudyView) -> Evidence | None:
     """What a study says; None while nothing of its candidate has ended well."""
     row = next((row for row in view.rows if row.configuration.place == _CANDIDATE), None)
-    names = [job.last_attempt.device_name for job in row.jobs if job.outcome and job.last_attempt] if row else []
-    if row is None or row.step_time_ms is None or not names:
+    runs = [job.last_attempt for job in row.jobs if job.outcome and job.last_attempt] if row else []
+    if row is None or row.step_time_ms is None or not runs:
         return None
+    ground = {name: getattr(runs[-1], name) for name in ("device_name", "versions", "environment_key")}
     promises = tuple((promise, judge_promise(promise, _interval(row, promise))) for promise in claim.promises)
     verdict = verdict_of([measured for _promise, measured in promises])
-    return Evidence(view.study, names[-1], promises, verdict, view.unread)
+    return Evidence(study=view.study, promises=promises, verdict=verdict, unread=view.unread, **ground)
 
 
 def _interval(row: StudyRow, promise: Promise) -> RatioInterval | None:

@@ -11,7 +11,14 @@ from django.views.decorators.http import require_GET, require_POST
 from jobs.contract.claims import Claim, Preset, claim_named
 from jobs.messages import translate, translate_with_field
 from jobs.models import Study
-from jobs.selectors.claim_words import measured_words, preset_words, promise_words, standing_words, verdict_words
+from jobs.selectors.claim_words import (
+    ground_words,
+    measured_words,
+    preset_words,
+    promise_words,
+    standing_words,
+    verdict_words,
+)
 from jobs.selectors.claims import ClaimRow, PresetState, Standing, claim_board
 from jobs.selectors.jobs import teams_of
 from jobs.services.claims import measure_claim
@@ -30,9 +37,9 @@ _NO_PILL = "cancelled"
 
 @dataclass(frozen=True)
 class ShownEvidence:
-    """A device, what was seen on it, and in which study."""
+    """A device with its versions, what was seen on it, and in which study."""
 
-    device_name: str
+    ground: str
     sentences: list[str]
     verdict: str
     pill: str
@@ -107,7 +114,7 @@ def _shown(row: ClaimRow) -> ShownClaim:
         pill=_PILLS.get(row.standing, _NO_PILL),
         evidence=[
             ShownEvidence(
-                device_name=one.device_name,
+                ground=ground_words(one),
                 sentences=[
                     *(measured_words(promise, measured) for promise, measured in one.promises),
                     *map(translate_with_field, one.unread),

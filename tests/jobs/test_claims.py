@@ -8,15 +8,16 @@ from django.test import Client
 from jobs.claim_verdict import ClaimVerdict, judge_promise
 from jobs.contract.catalog import BUILT_IN
 from jobs.contract.claims import CLAIMS, Promise, Quantity, claim_named
-from jobs.contract.plan import expand
+from jobs.contract.keys import environment_key
+from jobs.contract.plan import Extension, expand
 from jobs.contract.rules import check, refusals
 from jobs.contract.states import Outcome, State
-from jobs.models import Job, Study, User
+from jobs.models import Attempt, Job, Study, User
 from jobs.selectors.claims import Standing, claim_board
 from jobs.services.claims import measure_claim
 from jobs.services.errors import NotPossible
 from jobs.services.finish import finish_attempt
-from jobs.services.studies import clone_study
+from jobs.services.studies import clone_study, extend_study
 from jobs.statistics import ratio_interval
 from tests.jobs.factories import host_facts, make_summary, make_user, make_worker, start
 
@@ -81,7 +82,7 @@ class TestTheBoard:
         return measure_claim(claim, claim.preset(device), alice, alice.teams.get())
 
     def run(self, study: Study, *step_times_ms: float) -> None:
-        for job in study.jobs.all():
+        for job in study.jobs.filter(state="queued"):
             noise = 1 + 0.002 * (job.spec["seed"] % 3)
             summary = make_summary(steady_step_time_ms=noise * step_times_ms[job.study_place])
             finish_attempt(start(job, make_worker()), Outcome.SUCCEEDED, summary)
@@ -157,6 +158,22 @@ class TestTheBoard:
         self.run(clones[0], 10.0, 5.0)
         [evidence] = self.row(alice, "amp").evidence
         assert evidence.study == clones[0]
+
+    def test_evidence_of_older_versions_gives_way_and_each_says_its_versions(self, alice: User) -> None:
+        make_worker()
+        old = self.measure(alice)
+        self.run(old, 10.0, 5.0)
+        extend_study(old, alice, Extension(num_repeats=9))
+        self.run(old, 10.0, 5.0)
+        older = {"torch": "2.12.0", "engine": "0.1.0"}
+        Attempt.objects.update(versions=older, environment_key=environment_key("Fast CPU", older))
+        new = self.measure(alice)
+        self.run(new, 10.0, 9.0)
+        row = self.row(alice, "amp")
+        assert ([one.study for one in row.evidence], row.standing) == ([new], Standing.FAILS)
+        web = Client()
+        web.force_login(alice)
+        assert "Fast CPU, PyTorch 2.13.0, engine 0.1.0" in web.get("/claims/").content.decode()
 
     def test_another_teams_studies_are_no_evidence(self, alice: User, stranger: User) -> None:
         make_worker()
