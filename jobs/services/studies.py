@@ -21,6 +21,7 @@ from jobs.selectors.studies import (
     missing_runs,
     refused_by,
 )
+from jobs.selectors.study_words import changes_in_short
 from jobs.services.actions import Act, Order, Result, perform_all
 from jobs.services.audit import clean_reason, note
 from jobs.services.errors import NotAllowed, NotPossible, SpecRefused
@@ -166,12 +167,9 @@ def submit_runs(study: Study, runs: Sequence[Repeat], tags: Iterable[str], *, ch
 
 
 def _run(study: Study, configuration: Configuration, repeat: int) -> Run:
-    name = f"{study.name} · {_title(configuration)} · {repeat + 1}"
+    title = changes_in_short(configuration.changes) or gettext("baseline")
+    name = f"{study.name} · {title} · {repeat + 1}"
     return Run(repeat_of(configuration, repeat), name[:200], configuration.place)
-
-
-def _title(configuration: Configuration) -> str:
-    return ", ".join(f"{name}={value}" for name, value in configuration.changes.items()) or "baseline"
 
 
 def tags_of(study: Study) -> list[str]:
