@@ -12,6 +12,7 @@ from typing import Any
 from jobs.contract.events import Event, Finished, Points, Started, parse_event
 from jobs.contract.metrics import Summary
 from jobs.contract.spec import TrainSpec
+from workers.engine.files import RunFiles
 from workers.engine.parallel import Rank
 from workers.engine.report import Report
 from workers.engine.run import run
@@ -67,11 +68,11 @@ class Run:
         return event
 
 
-def train(**fields: Any) -> Run:
+def train(files: RunFiles = RunFiles(), **fields: Any) -> Run:  # noqa: B008 - frozen
     """A run of the default digits job with `fields` changed, in this process."""
     recording = Recording()
     report = Report(recording)
-    run(TrainSpec(**DIGITS | fields), report, Rank(), time.perf_counter())
+    run(TrainSpec(**DIGITS | fields), report, Rank(), time.perf_counter(), files)
     return Run(recording.events, report.summary)
 
 

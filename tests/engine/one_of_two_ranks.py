@@ -22,6 +22,7 @@ from jobs.contract.events import Finished
 from jobs.contract.spec import TrainSpec
 from jobs.contract.states import Outcome
 from workers.engine import run as engine_run
+from workers.engine.files import RunFiles
 from workers.engine.parallel import Rank
 from workers.engine.report import Report
 from workers.engine.stream import EventStream
@@ -47,7 +48,8 @@ def main(folder: Path, rank: int) -> None:
     for number, case in enumerate(asked["cases"]):
         os.environ["MASTER_PORT"] = _port(folder / f"{number}.port", rank)
         report = Report(EventStream.on_file(folder / f"{number}.jsonl") if rank == 0 else None)
-        outcome = _end_of(TrainSpec(**case), report, rank)
+        files = RunFiles(**case.pop("files", {}))
+        outcome = _end_of(TrainSpec(**case), report, rank, files)
         gc.collect()  # the model must go before its group
         if dist.is_initialized():  # after an exception the engine leaves that to its process's end
             dist.destroy_process_group()
@@ -68,9 +70,9 @@ def _port(told: Path, rank: int) -> str:
     return told.read_text()
 
 
-def _end_of(spec: TrainSpec, report: Report, rank: int) -> Outcome:
+def _end_of(spec: TrainSpec, report: Report, rank: int, files: RunFiles) -> Outcome:
     try:
-        engine_run.run(spec, report, Rank(rank, rank, 2), time.perf_counter())
+        engine_run.run(spec, report, Rank(rank, rank, 2), time.perf_counter(), files)
     except Diverged:
         return Outcome.DIVERGED
     return Outcome.SUCCEEDED

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from engine_runs import DIGITS, ROOT, run_command, write_spec
+from engine_runs import DIGITS, ROOT, run_command, train, write_spec
 
 from jobs.contract.events import Finished, parse_event
+from workers.engine.files import RunFiles
 
 RANKS = {"parallelism": "ddp", "num_devices": 2}
 
@@ -37,9 +38,7 @@ class Fault:
 
 
 def another_models_checkpoint(folder: Path) -> str:
-    options = ("--artifacts", str(folder / "other"))
-    ran = run_command(write_spec(folder, num_steps=2, checkpoint_every_steps=2), *options)
-    assert ran.exit_code == 0, ran.stderr
+    train(files=RunFiles(artifacts=folder / "other"), num_steps=2, checkpoint_every_steps=2)
     return str(folder / "other" / "checkpoints" / "step-000000002.pt")
 
 
@@ -53,6 +52,7 @@ def broken_checkpoint(folder: Path) -> str:
     return str(folder / "broken.pt")
 
 
+TRACE = "full disk while writing a trace"
 FAULTS = {
     "broken spec file": lambda _: Fault(2, "This is not valid JSON", spec="{"),
     "unknown field": lambda _: Fault(2, "num_stepz: There is no such option.", spec={"num_stepz": 5}),
@@ -92,7 +92,7 @@ FAULTS = {
         spec={"model": "convnet", "num_steps": 4, **RANKS},
         options=["--resume", another_models_checkpoint(folder)],
     ),
-    "full disk while writing a trace": lambda folder: Fault(
+    TRACE: lambda folder: Fault(
         9,
         "could not be written: there is no room left.",
         spec={"profile_steps": 20},
@@ -155,6 +155,16 @@ def test_a_fault_is_one_sentence_on_a_terminal_and_an_exit_code(tmp_path, name):
     assert fault.words in finished.error.message
     assert "\n" not in finished.error.message
     assert "Traceback" in finished.error.traceback
+    if name == TRACE:
+        assert_results_are_left(tmp_path, finished)
+
+
+def assert_results_are_left(folder: Path, finished: Finished) -> None:
+    """A trace that does not fit takes nothing of its run along."""
+    assert finished.summary.num_steps == DIGITS["num_steps"]
+    assert finished.summary.final_eval_loss is not None
+    assert finished.error.phase == "measuring"
+    assert [path.name for path in (folder / "artifacts" / "profile").iterdir()] == ["operators.json"]
 
 
 def test_the_log_keeps_the_traceback_of_what_a_terminal_is_spared(tmp_path):
@@ -177,12 +187,3 @@ def test_an_error_that_nobody_foresaw_shows_its_traceback_everywhere(tmp_path):
     assert exit_code == 1
     assert "in fail" in shown
     assert shown.splitlines()[-1] == "RuntimeError: no such luck"
-
-
-def test_a_trace_that_does_not_fit_leaves_the_results_of_the_run(tmp_path):
-    fault = FAULTS["full disk while writing a trace"](tmp_path)
-    _exit_code, _shown, finished = run_on_a_terminal(tmp_path, fault)
-    assert finished.summary.num_steps == DIGITS["num_steps"]
-    assert finished.summary.final_eval_loss is not None
-    assert finished.error.phase == "measuring"
-    assert [path.name for path in (tmp_path / "artifacts" / "profile").iterdir()] == ["operators.json"]

@@ -4,13 +4,13 @@ import math
 
 import pytest
 import torch
-from engine_runs import ROOT, run_command, train, write_spec
+from engine_runs import train
 from torch import nn
+from two_ranks import train_on_two_ranks
 
 from workers.engine.blocks import checkpoint_activations
 
 JOB = {"model": "convnet", "num_steps": 6, "micro_batch_size": 8, "phase_steps": 0}
-RANKS = JOB | {"num_devices": 2}
 MODEL = """
 import torch
 from torch import nn
@@ -30,16 +30,16 @@ class Norms(nn.Module):
         return self.head(images)
 """
 PATCH = """
-import dataclasses, os
+import dataclasses
 import workers.engine.data as data
 import workers.engine.models as models
 
 models.build_model = lambda *_: Norms()
-load = data.load_dataset
+load, counts = data.load_dataset, iter([100, 100, 1])  # of one run after the other
 
 def load_less(*about):
     dataset = load(*about)
-    split, count = dataset.evaluation, int(os.environ["NUM_TO_EVALUATE"])
+    split, count = dataset.evaluation, next(counts)
     few = dataclasses.replace(split, samples=split.samples[:count], labels=split.labels[:count])
     return dataclasses.replace(dataset, evaluation=few)
 
@@ -50,22 +50,23 @@ exec(MODEL, namespace)  # noqa: S102 - the same model here and in the ranks' pro
 Norms = namespace["Norms"]
 
 
-def ranks(folder, num_to_evaluate=100, **fields):
+@pytest.fixture(scope="module")
+def on_two_ranks(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ranks")
     (folder / "sitecustomize.py").write_text(MODEL + PATCH)
-    environment = {"PYTHONPATH": f"{folder}:{ROOT}", "NUM_TO_EVALUATE": str(num_to_evaluate)}
-    ran = run_command(write_spec(folder, **RANKS | fields), environment=environment)
-    assert ran.exit_code == 0, ran.stderr
-    return ran
+    sharded = JOB | {"parallelism": "fsdp2"}
+    cases = {"ddp": JOB | {"parallelism": "ddp"}, "fsdp2": sharded, "bf16": sharded | {"precision": "bf16-mixed"}}
+    return train_on_two_ranks(folder, **cases)
 
 
-def test_ranks_evaluate_with_one_set_of_statistics_sharded_or_not(tmp_path):
-    ddp, fsdp2 = (ranks(tmp_path, parallelism=name) for name in ("ddp", "fsdp2"))
+def test_ranks_evaluate_with_one_set_of_statistics_sharded_or_not(on_two_ranks):
+    ddp, fsdp2 = on_two_ranks["ddp"], on_two_ranks["fsdp2"]
     assert fsdp2.losses == pytest.approx(ddp.losses, abs=1e-5)
     assert fsdp2.summary.final_eval_loss == pytest.approx(ddp.summary.final_eval_loss, abs=1e-5)
 
 
-def test_sharded_norms_stay_in_fp32_and_a_rank_without_a_sample_to_evaluate_counts_nothing(tmp_path):
-    ran = ranks(tmp_path, parallelism="fsdp2", precision="bf16-mixed", num_to_evaluate=1)
+def test_sharded_norms_stay_in_fp32_and_a_rank_without_a_sample_to_evaluate_counts_nothing(on_two_ranks):
+    ran = on_two_ranks["bf16"]
     assert ran.summary.observed_dtype == "bfloat16"
     assert math.isfinite(ran.summary.final_eval_loss)
     assert ran.summary.eval_accuracy in (0.0, 1.0)

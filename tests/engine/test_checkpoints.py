@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from engine_runs import Recording, Run, run_command, train, write_spec
+from two_ranks import train_on_two_ranks
 
 from jobs.contract.errors import CheckpointMismatch, CheckpointUnreadable, RefusedSpec
 from jobs.contract.events import Artifact
@@ -14,9 +15,7 @@ from workers.engine import assembly
 from workers.engine.checkpoint import read_checkpoint, warn_of_what_begins_anew
 from workers.engine.files import RunFiles, list_checkpoints
 from workers.engine.order import BatchOrder
-from workers.engine.parallel import Rank
 from workers.engine.report import Report
-from workers.engine.run import run
 from workers.engine.training_state import collect_random_state, restore_random_state
 
 # 89 steps of 16 make an epoch: the run goes on in the middle of the second one.
@@ -25,10 +24,7 @@ EVERY = 50
 
 
 def train_with(files: RunFiles, **fields) -> Run:
-    recording = Recording()
-    report = Report(recording)
-    run(TrainSpec(**JOB | fields), report, Rank(), 0.0, files)
-    return Run(recording.events, report.summary)
+    return train(files, **JOB | fields)
 
 
 def checkpoint(folder, step):
@@ -88,16 +84,25 @@ def test_dropout_goes_on_with_the_same_random_numbers(tmp_path, monkeypatch):
     assert_equal_to_unbroken(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def on_two_ranks(tmp_path_factory):
+    """One run in a go and one that goes on from its checkpoint, and the folder of their files."""
+    folder, cases = tmp_path_factory.mktemp("ranks"), {}
+    for name in ("ddp", "fsdp2"):
+        fields = JOB | {"parallelism": name, "micro_batch_size": 8, "checkpoint_every_steps": EVERY}
+        whole, resumed = folder / f"{name} whole", folder / f"{name} resumed"
+        cases[whole.name] = fields | {"files": {"artifacts": whole}}
+        cases[resumed.name] = fields | {"files": {"artifacts": resumed, "resume": checkpoint(whole, 100)}}
+    return train_on_two_ranks(folder, **cases), folder
+
+
 @pytest.mark.parametrize("parallelism", ["ddp", "fsdp2"])
-def test_two_ranks_go_on_as_they_would_have(tmp_path, parallelism):
-    ranks = JOB | {"parallelism": parallelism, "num_devices": 2, "micro_batch_size": 8, "checkpoint_every_steps": EVERY}
-    whole = run_command(write_spec(tmp_path, **ranks), "--artifacts", str(tmp_path / "whole"))
-    assert whole.exit_code == 0, whole.stderr
-    options = ("--artifacts", str(tmp_path / "resumed"), "--resume", str(checkpoint(tmp_path / "whole", 100)))
-    resumed = run_command(write_spec(tmp_path, **ranks), *options)
-    assert resumed.exit_code == 0, resumed.stderr
+def test_two_ranks_go_on_as_they_would_have(on_two_ranks, parallelism):
+    ran, folder = on_two_ranks
+    whole, resumed = ran[f"{parallelism} whole"], ran[f"{parallelism} resumed"]
+    assert len(whole.losses) == JOB["num_steps"]
     assert resumed.losses == pytest.approx(whole.losses[100:], abs=1e-6)
-    saved = torch.load(checkpoint(tmp_path / "whole", 100), weights_only=True)
+    saved = torch.load(checkpoint(folder / f"{parallelism} whole", 100), weights_only=True)
     assert len(saved["state"]["random"]) == 2
     assert saved["state"]["is_sharded"] == (parallelism == "fsdp2")
     assert all(tensor.shape for tensor in saved["state"]["model"].values())

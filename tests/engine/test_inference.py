@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from engine_runs import run_command, train, write_spec
+from engine_runs import train
+from two_ranks import train_on_two_ranks
 
 from workers.engine import assembly
 
@@ -71,8 +72,7 @@ def test_made_up_data_have_no_evaluation_loss_in_inference_either():
 
 def test_two_ranks_share_the_samples_out(tmp_path, inferred):
     fields = {"task": "inference", "micro_batch_size": 8, "num_steps": 6}
-    ran = run_command(write_spec(tmp_path, **fields, parallelism="ddp", num_devices=2))
-    assert ran.exit_code == 0, ran.stderr
+    ran = train_on_two_ranks(tmp_path, inference=fields | {"parallelism": "ddp"})["inference"]
     assert ran.summary.num_samples == 96
     assert ran.summary.final_eval_loss == pytest.approx(inferred.summary.final_eval_loss, abs=1e-5)
     assert ran.summary.phase_communication_exposed_ms is None

@@ -7,7 +7,7 @@ import threading
 
 import psutil
 import pytest
-from engine_runs import DIGITS, DIVERGING, ROOT, run_command, train, write_spec
+from engine_runs import DIGITS, DIVERGING, ROOT, run_command, write_spec
 
 from jobs.contract.events import parse_event
 from jobs.contract.spec import TrainSpec
@@ -26,14 +26,6 @@ def test_two_ranks_train_as_one_process(tmp_path, baseline):
     assert ran.summary.eval_accuracy == baseline.summary.eval_accuracy
     assert ran.summary.num_samples == baseline.summary.num_samples
     assert ran.summary.peak_rss_bytes > 1.5 * baseline.summary.rss_before_build_bytes / 2
-
-
-def test_two_ranks_with_accumulation_and_loaders_train_as_one_process(tmp_path):
-    convnet = {"model": "convnet", "num_steps": 12}
-    loader = {"data_loading": "dataloader", "num_workers": 1}
-    ran = run_command(write_spec(tmp_path, **convnet, **loader, **DDP | {"micro_batch_size": 4, "grad_accum_steps": 2}))
-    assert ran.exit_code == 0, ran.stderr
-    assert ran.losses == pytest.approx(train(**convnet).losses, abs=1e-5)
 
 
 def test_the_rank_that_failed_first_is_named_with_its_error(tmp_path):

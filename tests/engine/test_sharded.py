@@ -18,6 +18,11 @@ CLIPPED = {"grad_clip_norm": 0.5, "optimizer_impl": "fused"}
 FP16 = {"precision": "fp16-mixed", "grad_clip_norm": 0.5, "initial_loss_scale": 1024.0}
 HUGE = {"precision": "fp16-mixed", "optimizer": "sgd", "learning_rate": 100, "model": "mlp", "dataset": "digits"}
 HUGE |= {"num_steps": 6, "micro_batch_size": 8}
+MLP = {"model": "mlp", "dataset": "digits"}
+COMPILED = {"compile_mode": "default"}
+CONVNET = {"model": "convnet", "num_steps": 12}
+LOADED = {"data_loading": "dataloader", "num_workers": 1, "micro_batch_size": 4, "grad_accum_steps": 2}
+LOADED |= {"parallelism": "ddp"}
 
 
 def one_process(**fields):
@@ -51,6 +56,9 @@ def on_two_ranks(tmp_path_factory):
         fp16=FSDP | FP16,
         overflowing=FSDP | HUGE,
         powersgd=DDP | {"ddp_comm_hook": "powersgd"},
+        loaded=CONVNET | LOADED,
+        compiled_ddp=DDP | MLP | COMPILED,
+        compiled_fsdp2=FSDP | MLP | COMPILED,
     )
 
 
@@ -91,16 +99,23 @@ def test_sharded_ranks_train_as_one_process_with(tmp_path, fields, tolerance):
     assert ran.summary.observed_dtype == one_process(**fields, num_steps=1).summary.observed_dtype
 
 
-@pytest.mark.parametrize(
-    "model",
-    [{"model": "mlp", "dataset": "digits"}, pytest.param({"model": "gpt-tiny"}, marks=pytest.mark.slow)],
-    ids=str,
-)
-@pytest.mark.parametrize("parallelism", [{"parallelism": "ddp"}, {"parallelism": "fsdp2"}], ids=str)
-def test_ranks_that_compile_the_whole_model_really_do(tmp_path, parallelism, model):
-    ran = ranks(tmp_path, **FSDP | parallelism | model | {"compile_mode": "default"})
+def test_two_ranks_with_accumulation_and_loaders_train_as_one_process(on_two_ranks):
+    assert on_two_ranks["loaded"].losses == pytest.approx(train(**CONVNET).losses, abs=1e-5)
+
+
+@pytest.mark.parametrize("parallelism", ["ddp", "fsdp2"])
+def test_ranks_that_compile_the_whole_model_really_do(on_two_ranks, parallelism):
+    ran = on_two_ranks[f"compiled_{parallelism}"]
     assert ran.summary.num_graphs >= 1
-    assert_alike(ran, one_process(**model), 1e-4)
+    assert_alike(ran, one_process(**MLP), 1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parallelism", ["ddp", "fsdp2"])
+def test_ranks_that_compile_a_whole_transformer_really_do(tmp_path, in_one_process, parallelism):
+    ran = ranks(tmp_path, **FSDP | COMPILED | {"parallelism": parallelism})
+    assert ran.summary.num_graphs >= 1
+    assert_alike(ran, in_one_process, 1e-4)
 
 
 @pytest.mark.slow

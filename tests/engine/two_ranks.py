@@ -17,14 +17,18 @@ LONGEST_S = 600
 
 
 def train_on_two_ranks(folder: Path, **cases: dict[str, Any]) -> dict[str, Run]:
-    """A run of the default digits job on two ranks for each case's fields, by the case's name."""
+    """A run of the default digits job on two ranks for each case's fields, by the case's name.
+
+    `files` among the fields are what `RunFiles` takes. The ranks load FOLDER/sitecustomize.py, where there is one.
+    """
     asked = [DIGITS | {"num_devices": 2} | fields for fields in cases.values()]
     return dict(zip(cases, run_on_two_ranks(folder, asked), strict=True))
 
 
 def run_on_two_ranks(folder: Path, cases: Sequence[dict[str, Any]], *, evaluates_little: bool = False) -> list[Run]:
     """Both ranks go through all cases; what each case told, in their order."""
-    (folder / "cases.json").write_text(json.dumps({"cases": list(cases), "evaluates_little": evaluates_little}))
+    asked = {"cases": list(cases), "evaluates_little": evaluates_little}
+    (folder / "cases.json").write_text(json.dumps(asked, default=str))
     start_two_ranks(folder, "one_of_two_ranks.py")
     lines = [(folder / f"{number}.jsonl").read_bytes().splitlines() for number in range(len(cases))]
     events = [[parse_event(line) for line in each] for each in lines]
@@ -34,7 +38,7 @@ def run_on_two_ranks(folder: Path, cases: Sequence[dict[str, Any]], *, evaluates
 def start_two_ranks(folder: Path, script: str) -> None:
     """`python SCRIPT FOLDER RANK` for both ranks, until both have ended well."""
     command = [sys.executable, str(Path(__file__).with_name(script)), str(folder)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"PYTHONPATH": f"{folder}:{ROOT}"}
     with (folder / "ranks.txt").open("wb") as told:
         ranks = [subprocess.Popen([*command, str(rank)], env=environment, stderr=told) for rank in range(2)]
         try:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 from typing import Any
 
 import pytest
@@ -42,6 +43,7 @@ BODIES = {
 }
 
 
+@cache  # making it takes a tenth of a second
 def schema_paths() -> dict[str, Any]:
     return pitwall_api.get_openapi_schema(path_prefix="/api/v1/")["paths"]
 

@@ -81,14 +81,14 @@ def test_a_killed_engine_ends_its_job_as_failed_and_the_next_job_runs(pitwall: P
 
 
 def test_an_engine_that_no_longer_watches_its_time_limit_is_ended_by_its_supervisor(pitwall: Pitwall) -> None:
-    job_id = pitwall.submit(**ENDLESS, time_limit_s=8)
+    job_id = pitwall.submit(**ENDLESS, time_limit_s=4)
     (engine,) = wait_until(lambda: pitwall.processes_running("workers.engine run"), what="the engine")
     engine.suspend()  # whatever it does by now, it will not look at its own clock
     job = pitwall.wait_for(job_id, "timed_out")
     assert not _lives(engine)
     error = job["attempts"][-1]["error"]
     assert error["type"] == "TimedOut"
-    assert error["message"].startswith("The time limit of 8 s has passed.")
+    assert error["message"].startswith("The time limit of 4 s has passed.")
     pitwall.wait_for(pitwall.submit(**MLP, num_steps=5), "succeeded")
 
 

@@ -51,9 +51,3 @@ def test_the_web_application_loads_without_torch() -> None:
     loaded = loaded_after("import webapp.asgi; from django.urls import get_resolver; get_resolver().url_patterns")
     assert "jobs.models" in loaded
     assert "torch" not in loaded
-
-
-def test_the_engine_loads_without_django() -> None:
-    loaded = loaded_after("import workers.engine.run, workers.engine.rank, workers.engine.describe")
-    assert "torch" in loaded
-    assert not loaded & {"django", "celery", "redis", "jobs.models"}
