@@ -10,6 +10,7 @@ import sys
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
 
@@ -19,9 +20,11 @@ def copy_migrated(var: Path) -> None:
     shutil.copytree(_migrated(), var, dirs_exist_ok=True)
 
 
-def copy_with_an_admin(var: Path) -> None:
-    """The same after a first start, but for the jobs that this one queues for a first look."""
-    shutil.copytree(_with_an_admin(), var, dirs_exist_ok=True)
+def copy_with_an_admin(var: Path) -> str:
+    """The same after a first start, but for the jobs that this one queues for a first look; the admin's token."""
+    prepared, token = _with_an_admin()
+    shutil.copytree(prepared, var, dirs_exist_ok=True)
+    return token
 
 
 @cache
@@ -33,11 +36,11 @@ def _migrated() -> Path:
 
 
 @cache
-def _with_an_admin() -> Path:
+def _with_an_admin() -> tuple[Path, str]:
     folder = _new_folder()
     copy_migrated(folder)
     _manage(folder, "setup")
-    return folder
+    return folder, _manage(folder, "create_token", "admin").strip()
 
 
 def _new_folder() -> Path:
@@ -46,8 +49,9 @@ def _new_folder() -> Path:
     return folder
 
 
-def _manage(var: Path, *arguments: str) -> None:
+def _manage(var: Path, *arguments: str) -> str:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PITWALL_")}
     command = [sys.executable, "manage.py", *arguments]
     environment = inherited | {"PITWALL_VAR": str(var), "DJANGO_SETTINGS_MODULE": "webapp.settings"}
-    subprocess.run(command, cwd=PROJECT_ROOT, env=environment, check=True, capture_output=True, timeout=120)
+    options: dict[str, Any] = {"check": True, "capture_output": True, "text": True, "timeout": 120}
+    return str(subprocess.run(command, cwd=PROJECT_ROOT, env=environment, **options).stdout)

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.prepared import copy_migrated
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 PROGRAM = """
@@ -32,8 +34,6 @@ import django
 django.setup()
 
 from django.core.management import call_command, load_command_class
-call_command("migrate", verbosity=0)
-
 from django.test import Client
 from jobs.models import Job, Queue, Team, User
 from jobs.services.tokens import create_token
@@ -69,8 +69,10 @@ json.dump({
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the program shows of the new field."""
+    var = tmp_path_factory.mktemp("var")
+    copy_migrated(var)
     environment = os.environ | {
-        "PITWALL_VAR": str(tmp_path_factory.mktemp("var")),
+        "PITWALL_VAR": str(var),
         "DJANGO_SETTINGS_MODULE": "webapp.settings",
         "PITWALL_LOG_LEVEL": "CRITICAL",
     }

@@ -81,8 +81,11 @@ class Pitwall:
             self.stop()
             raise
         if "Authorization" not in self.client.headers:
-            token = self.manage("create_token", "admin").stdout.strip()
-            self.client.headers["Authorization"] = f"Bearer {token}"
+            self.authorize(self.manage("create_token", "admin").stdout.strip())
+
+    def authorize(self, token: str) -> None:
+        """Let the client use the API with this token."""
+        self.client.headers["Authorization"] = f"Bearer {token}"
 
     def is_well(self) -> bool:
         with contextlib.suppress(httpx.HTTPError):
@@ -173,9 +176,9 @@ def running(var: Path, *, from_nothing: bool = False, **environment: str) -> Ite
 
     It starts as one that was started before, without the first jobs; a server's database is brought up to date here.
     """
-    if not from_nothing and "PITWALL_DATABASE_URL" not in environment:
-        copy_with_an_admin(var)
     pitwall = Pitwall(var, **environment)
+    if not from_nothing and "PITWALL_DATABASE_URL" not in environment:
+        pitwall.authorize(copy_with_an_admin(var))
     pitwall.start()
     try:
         yield pitwall

@@ -142,24 +142,7 @@ def test_a_killed_celery_worker_does_not_touch_the_running_job(pitwall: Pitwall)
     pitwall.wait_for(pitwall.submit(**MLP, num_steps=5), "succeeded")
 
 
-def test_a_killed_supervisor_takes_its_engine_along_and_its_job_is_tried_again(pitwall: Pitwall) -> None:
-    job_id = pitwall.submit(**ENDLESS)
-    pitwall.wait_for(job_id, "running")
-    (supervisor,), (engine,) = (
-        pitwall.processes_running("workers.supervisor"),
-        pitwall.processes_running("workers.engine run"),
-    )
-    supervisor.kill()
-    wait_until(lambda: not _lives(engine), 1, "the engine's end")
-    wait_until(lambda: len(pitwall.job(job_id)["attempts"]) == 2, what="a second attempt")
-    pitwall.wait_for(job_id, "running")
-    first, _ = pitwall.job(job_id)["attempts"]
-    assert first["outcome"] == "lost"
-    pitwall.client.post(f"/jobs/{job_id}/cancel")
-    pitwall.wait_for(job_id, "cancelled")
-
-
-def test_a_job_with_checkpoints_goes_on_where_its_dead_supervisor_left_it(pitwall: Pitwall) -> None:
+def test_a_killed_supervisor_takes_its_engine_along_and_its_job_goes_on_from_a_checkpoint(pitwall: Pitwall) -> None:
     job_id = pitwall.submit(**MLP, num_steps=30_000, checkpoint_every_steps=1000)
 
     def num_steps_done() -> int:
@@ -168,8 +151,11 @@ def test_a_job_with_checkpoints_goes_on_where_its_dead_supervisor_left_it(pitwal
 
     wait_until(lambda: num_steps_done() > 3000, what="checkpoints")
     (supervisor,) = pitwall.processes_running("workers.supervisor")
+    (engine,) = pitwall.processes_running("workers.engine run")
     supervisor.kill()
-    _lost, resumed = pitwall.wait_for(job_id, "succeeded")["attempts"]
+    wait_until(lambda: not _lives(engine), 1, "the engine's end")
+    lost, resumed = pitwall.wait_for(job_id, "succeeded")["attempts"]
+    assert lost["outcome"] == "lost"
     assert resumed["resumed_at_step"] >= 2000
     curve = pitwall.curve(job_id)
     assert curve["seams"] == [resumed["resumed_at_step"]]

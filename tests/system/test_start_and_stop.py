@@ -5,6 +5,7 @@ from pathlib import Path
 
 import httpx
 
+from tests.prepared import copy_migrated
 from tests.system.pitwall import Pitwall, running
 
 ENDLESS = {"model": "mlp", "dataset": "digits", "num_steps": 100_000_000, "device": "cpu"}
@@ -40,6 +41,7 @@ def test_a_second_start_on_the_same_folder_is_refused_in_one_sentence(pitwall: P
 
 def test_the_first_run_queues_a_study_with_paired_seeds(tmp_path: Path) -> None:
     pitwall = Pitwall(tmp_path / "var")
+    copy_migrated(pitwall.var)
     pitwall.manage("setup", "--demo")
     runs = (
         "SELECT study_place, COUNT(*), COUNT(DISTINCT json_extract(spec, '$.seed')) FROM jobs_job GROUP BY 1 ORDER BY 1"
