@@ -14,7 +14,7 @@ from jobs.contract.keys import configuration, configuration_key, workload
 from jobs.contract.states import Outcome
 from jobs.contract.stored import read_stored_spec
 from jobs.loss_course import Course, course_of, target_of, thinned
-from jobs.models import Attempt, AuditAction, Board, BoardEntry, User, Workload
+from jobs.models import Attempt, AuditAction, Board, BoardEntry, Search, User, Workload
 from jobs.selectors.curves import read_own_curve
 from jobs.services.audit import note
 from jobs.services.errors import NotPossible
@@ -53,7 +53,14 @@ def note_run(attempt_id: int, course: Course) -> None:
 
 def _belongs_on_a_board(attempt: Attempt) -> bool:
     is_whole = attempt.resumed_at_step is None and bool(attempt.resolved_spec)
-    return is_whole and bool(attempt.workload_key) and attempt.outcome in TELLING
+    is_told = is_whole and bool(attempt.workload_key) and attempt.outcome in TELLING
+    return is_told and not _is_screening(attempt)
+
+
+def _is_screening(attempt: Attempt) -> bool:
+    """Whether it is a short run of a search, which only says what to run at full length; the search's page shows it."""
+    study = attempt.job.study_id
+    return study is not None and Search.objects.filter(screening=study).exists()
 
 
 def _board_of(attempt: Attempt, ended_at: datetime) -> Board:

@@ -10,10 +10,11 @@ from jobs.contract.estimates import Estimate
 from jobs.contract.search_space import axes_of
 from jobs.contract.spec import TrainSpec
 from jobs.contract.states import Outcome, State
-from jobs.models import Job, Queue, Search, SpecEstimate, User
+from jobs.models import Board, Job, Queue, Search, SpecEstimate, User
 from jobs.models.search import SearchStage
 from jobs.selectors.search_words import search_words
 from jobs.selectors.searches import trials_of, view_search
+from jobs.services.boards import rebuild_boards
 from jobs.services.errors import NotPossible
 from jobs.services.estimates import store_answer
 from jobs.services.finish import finish_attempt
@@ -94,6 +95,13 @@ class TestASearch:
         num_short = search.screening.jobs.count()
         assert num_short / 5 + (num_runs - num_short) <= 0.2 * search.space.num_points * 3
         assert "Equal loss." in browser_of(alice).get(f"/searches/{search.pk}/").content.decode()
+
+    def test_only_its_finals_stand_on_boards(self, alice: User, queue: Queue) -> None:
+        self.to_the_end(self.begin(alice, queue))
+        [board] = Board.objects.all()
+        assert board.workload["num_steps"] == 1000
+        list(rebuild_boards())
+        assert list(Board.objects.all()) == [board]
 
     def test_a_base_that_runs_out_of_memory_leaves_a_winner_among_the_others(self, alice: User, queue: Queue) -> None:
         begun = self.begin(alice, queue, FEW_AXES)
