@@ -12,7 +12,7 @@ def promise_words(promise: Promise) -> str:
     if promise.quantity is Quantity.TIME:
         words = _("at least %(factor)s times as fast") % {"factor": f"{promise.at_least:.3g}"}
         return words if promise.at_least > 1 else _("faster")
-    words = _("at least %(share)s less memory") % {"share": f"{1 - 1 / promise.at_least:.0%}"}
+    words = _("at least %(share)s less memory") % {"share": _percent(1 - 1 / promise.at_least)}
     return words if promise.at_least > 1 else _("less memory")
 
 
@@ -25,7 +25,7 @@ def measured_words(promise: Promise, measured: Measured | None) -> str:
         return _("%(factor)s times as fast (99 %% interval %(low)s to %(high)s, n = %(n)s)") % _places(
             factors, measured
         )
-    shares = [f"{1 / value:.0%}" for value in (measured.factor, measured.high, measured.low)]
+    shares = [_percent(1 / value) for value in (measured.factor, measured.high, measured.low)]
     return _("%(factor)s of the memory (99 %% interval %(low)s to %(high)s, n = %(n)s)") % _places(shares, measured)
 
 
@@ -69,3 +69,7 @@ def ground_words(evidence: Evidence) -> str:
 
 def _places(values: list[str], measured: Measured) -> dict[str, object]:
     return dict(zip(("factor", "low", "high"), values, strict=True)) | {"n": measured.n}
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
