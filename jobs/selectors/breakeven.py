@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.utils.formats import number_format
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 
 from jobs.selectors.baseline import CellRow
 from jobs.selectors.columns import Column
@@ -63,4 +63,4 @@ def _words(steps: int | None) -> str:
     if steps == 0:
         return gettext("pays off at once")
     count = number_format(steps, use_l10n=True, force_grouping=True)
-    return gettext("pays off after %(steps)s steps") % {"steps": count}
+    return ngettext("pays off after %(steps)s step", "pays off after %(steps)s steps", steps) % {"steps": count}

@@ -210,6 +210,13 @@ def test_a_compiled_run_pays_off_after_so_many_steps(alice: User) -> None:
     assert lines[1]["y"][1] == pytest.approx(1.0 + 1240 * 0.02)
 
 
+def test_one_step_is_no_steps(alice: User) -> None:
+    eager = run(alice, first_step_s=1.0, steady_step_time_ms=20.0)
+    compiled = run(alice, "bf16-mixed", first_step_s=1.005, steady_step_time_ms=10.0)
+    [_base, course] = compared([eager, compiled], "", eager.pk).courses
+    assert course.words == "pays off after 1 step"
+
+
 def test_parallel_coordinates_run_over_what_differs_and_what_was_measured(alice: User) -> None:
     jobs = [
         run(alice, "fp32", steady_step_time_ms=10.0),
