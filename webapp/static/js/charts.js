@@ -26,6 +26,7 @@ function axis(more = {}) {
     ticklen: 4,
     automargin: true,
     minexponent: 5, // a learning rate of 0.0003, not of 300µ
+    exponentformat: "power", // a loss of 3×10¹⁰, not of 30B
     separatethousands: true,
     ...more,
     title: { ...more.title, standoff: 10, font: { size: 12, color: token("ink-3") } },
