@@ -41,6 +41,7 @@ class Topics:
     """What one page watches. `teams` are those whose list it shows: None for all of them."""
 
     jobs: frozenset[int] = frozenset()
+    gone: frozenset[int] = frozenset()  # jobs that it shows, and that are not there to be seen any more
     job_list: bool = False
     teams: frozenset[int] | None = None
     fleet: bool = False
@@ -324,6 +325,7 @@ class Hub:
     def _greet(self, viewer: Viewer) -> None:
         viewer.is_greeted = True
         viewer.offer(encode("hello", {}))
+        _offer_all(viewer, (encode("gone", {"id": pk}) for pk in viewer.topics.gone))
         _offer_all(viewer, (self._last[pk].message(pk) for pk in viewer.topics.jobs if pk in self._last))
 
 

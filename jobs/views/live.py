@@ -15,7 +15,10 @@ _MOST_JOBS = 200
 
 
 async def live(request: HttpRequest) -> HttpResponseBase:
-    """Server-sent events for `?topics=job:12,jobs,fleet,queue:3,study:4`; access is checked before the first byte."""
+    """Server-sent events for `?topics=job:12,jobs,fleet,queue:3,study:4`; access is checked before the first byte.
+
+    A job that went while the page was not connected is told to be gone: the page follows the others all the same.
+    """
     topics = await sync_to_async(_allowed_topics)(request)
     response = StreamingHttpResponse(stream(topics), content_type="text/event-stream")
     response["Cache-Control"] = "no-cache, no-transform"
@@ -29,13 +32,13 @@ def _allowed_topics(request: HttpRequest) -> Topics:
     ids = _numbers("job:", names)
     if "fleet" in names and not user.is_staff:
         raise PermissionDenied
-    if visible_jobs(user).filter(pk__in=ids).count() != len(ids):
-        raise Http404
+    seen = frozenset(visible_jobs(user).filter(pk__in=ids).values_list("pk", flat=True))
     studies = _numbers("study:", names)
     if visible_studies(user).filter(pk__in=studies).count() != len(studies):
         raise Http404
     return Topics(
-        jobs=frozenset(ids),
+        jobs=seen,
+        gone=frozenset(ids - seen),
         job_list="jobs" in names,
         teams=team_ids(user),
         fleet="fleet" in names,

@@ -301,12 +301,28 @@ async def test_the_stream_ends_when_the_hub_closes(alice: User) -> None:
         assert [part async for part in stream] == []
 
 
-def test_nobody_watches_a_job_or_study_of_another_team_or_the_fleet(
-    job: Job, stranger: User, alice: User, queue: Queue
+@pytest.mark.django_db(transaction=True)
+@in_a_loop
+async def test_a_job_that_is_not_there_to_be_seen_is_told_to_be_gone_and_nothing_of_it(
+    job: Job, stranger: User
 ) -> None:
+    attempt = await sync_to_async(start)(job)
+    own = await sync_to_async(make_job)(stranger)
+    client = AsyncClient()
+    await client.aforce_login(stranger)
+    response = await client.get(f"/live/?topics=job:{job.pk},job:{own.pk},job:987654")
+    stream = response.streaming_content.__aiter__()
+    greeting = await read_until(stream, f'"id":{own.pk},"state"'.encode())
+    assert all(f'event: gone\ndata: {{"id":{pk}}}'.encode() in greeting for pk in (job.pk, 987654))
+    await sync_to_async(record)(attempt, points([1], train_loss=[2.5]))
+    await sync_to_async(request_cancel)(own, stranger, "enough")
+    told = await read_until(stream, b'"state":"cancelled"')
+    assert b"event: points" not in greeting + told
+
+
+def test_nobody_watches_a_study_of_another_team_or_the_fleet(stranger: User, alice: User, queue: Queue) -> None:
     other: Client = browser_of(stranger)
     study = make_study(alice, queue)
     assert other.get(f"/live/?topics=study:{study.pk}").status_code == 404
-    assert other.get(f"/live/?topics=job:{job.pk}").status_code == 404
     assert other.get("/live/?topics=fleet").status_code == 403
     assert other.get("/live/?topics=job:1%27").status_code == 404
