@@ -1,6 +1,5 @@
 """Every figure is held against Plotly's own classes, which refuse what they do not know."""
 
-import itertools
 import json
 import math
 from typing import Any
@@ -8,15 +7,7 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from jobs.figures import (
-    DASHES,
-    PALETTE,
-    bar_figure,
-    colour_of,
-    dash_of,
-    overlay_figure,
-    series_title,
-)
+from jobs.figures import bar_figure, overlay_figure, series_title
 from jobs.selectors.columns import Column
 from jobs.selectors.overlay import Axis, Line, Overlay, View
 from jobs.smoothing import Smoothing
@@ -118,37 +109,6 @@ def test_figures_leave_ground_and_text_to_the_theme(figure: dict[str, Any]) -> N
     valid(figure)
     assert figure["layout"]["paper_bgcolor"] == figure["layout"]["plot_bgcolor"] == "rgba(0,0,0,0)"
     assert "font" not in json.dumps(figure["layout"])
-
-
-def test_no_two_of_many_lines_look_alike() -> None:
-    looks = [(colour_of(index), dash_of(index)) for index in range(len(PALETTE) * len(DASHES))]
-    assert len(set(looks)) == len(looks)
-
-
-def test_the_palettes_colours_stand_out_from_light_and_dark() -> None:
-    """WCAG asks 3:1 of graphics; the ground is near white or near black."""
-    for colour in PALETTE:
-        assert contrast(colour, "#ffffff") > 2
-        assert contrast(colour, "#14171a") > 3
-    assert len(set(PALETTE)) == len(PALETTE)
-
-
-def test_palette_colours_differ_from_each_other_in_lightness_or_hue() -> None:
-    for one, two in itertools.combinations(PALETTE, 2):
-        assert sum(abs(a - b) for a, b in zip(channels(one), channels(two), strict=True)) > 0.3
-
-
-def channels(colour: str) -> list[float]:
-    return [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-
-
-def contrast(one: str, two: str) -> float:
-    def luminance(colour: str) -> float:
-        linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels(colour)]
-        return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-    light, dark = sorted((luminance(one), luminance(two)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
 
 
 def test_bytes_become_mib_or_gib_on_screen() -> None:
