@@ -336,6 +336,8 @@ def _mean_line(column: Column, tracks: Sequence[Track], view: View, most: int) -
     """Mean and band of repeats: at the same wall time on that axis, at the same step on every other."""
     keys = [track.wall_s if view.x == Axis.WALL else track.steps.astype(np.float64) for track in tracks]
     grid = _grid(keys)
+    if view.x == Axis.WALL:
+        keys = [_closed(key, grid) for key in keys]
     values = np.stack([_at(grid, key, track.y) for key, track in zip(keys, tracks, strict=True)])
     places = np.stack([_at(grid, key, track.x) for key, track in zip(keys, tracks, strict=True)])
     mean, low, high = _band(values, view.band)
@@ -352,6 +354,21 @@ def _grid(keys: Sequence[Floats]) -> Floats:
         return np.unique(keys[0])
     every = np.unique(np.concatenate(list(keys)))
     return every if len(every) <= _GRID_POINTS else np.linspace(every[0], every[-1], _GRID_POINTS)
+
+
+def _closed(wall_s: Floats, grid: Floats) -> Floats:
+    """Moments of a run, its ends moved onto the grid's where they are nearer than two of its points are.
+
+    Else a mean of repeats would begin and end with those that were looked at some milliseconds earlier or later.
+    """
+    if len(wall_s) < 2:
+        return wall_s
+    closed, usual_s = wall_s.copy(), float(np.median(np.diff(wall_s)))
+    if wall_s[0] - grid[0] < usual_s:
+        closed[0] = grid[0]
+    if grid[-1] - wall_s[-1] < usual_s:
+        closed[-1] = grid[-1]
+    return closed
 
 
 def _at(grid: Floats, key: Floats, values: Floats) -> Floats:

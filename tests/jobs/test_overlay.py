@@ -232,6 +232,16 @@ def test_a_mean_breaks_where_no_repeat_has_a_finite_value(alice: User) -> None:
     assert only([diverged, other], group="model").y == pytest.approx([2, math.nan, 3, 5, 2], nan_ok=True)
 
 
+def test_a_mean_over_wall_time_begins_and_ends_with_every_repeat_that_was_looked_at_then(alice: User) -> None:
+    """Samples are a second apart and come some milliseconds earlier or later; a run that is over is over."""
+    early, late = points([100, 200, 300], load=[4, 4, 4]), points([101, 201, 301], load=[8, 8, 8])
+    short = points([100, 200], load=[0, 0])
+    jobs = [run(alice, event) for event in (early, late)]
+    line = only(jobs, series="load", group="model", x=Axis.WALL)
+    assert line.y == pytest.approx([6] * 6)
+    assert only([*jobs, run(alice, short)], series="load", group="model", x=Axis.WALL).y[-1] == pytest.approx(6)
+
+
 def test_by_wall_time_repeats_meet_at_the_same_moment(alice: User) -> None:
     jobs = [make_ended_job(alice, losses=[1.0, 2.0, 3.0]) for _repeat in range(2)]
     line = only(jobs, group="model", x=Axis.WALL)
