@@ -280,7 +280,7 @@ def against(name: str, cell: Cell) -> SafeString | str:
         return ""
     sign = "+" if cell.delta > 0 else "−" if cell.delta < 0 else "±"
     ratio = "" if cell.ratio is None else f"{significant(cell.ratio, 3)}×"
-    verdict = _VERDICTS.get(cell.verdict) if cell.verdict else None
+    verdict = _("too few pairs") if _lacks_pairs(cell) else _VERDICTS.get(cell.verdict) if cell.verdict else None
     return format_html(
         '<span class="against against--{}" title="{}">{}{} <b>{}</b>{}</span>',
         _manner(cell),
@@ -292,15 +292,20 @@ def against(name: str, cell: Cell) -> SafeString | str:
     )
 
 
+def _lacks_pairs(cell: Cell) -> bool:
+    """Whether repeats stand there of which fewer than two share a seed with the baseline's."""
+    return cell.verdict is Verdict.TOO_FEW and cell.spread is not None and cell.spread.n > 1
+
+
 def _manner(cell: Cell) -> str:
-    if cell.verdict in (Verdict.TIE, Verdict.TOO_NOISY) or cell.is_better is None:
+    if cell.verdict in (Verdict.TIE, Verdict.TOO_NOISY) or cell.is_better is None or _lacks_pairs(cell):
         return "even"
     return "better" if cell.is_better else "worse"
 
 
 def _interval_in_words(cell: Cell) -> str:
     if cell.interval is None:
-        return gettext("One pair of runs: no verdict.")
+        return gettext("Fewer than two pairs of runs with the same seed: no verdict.")
     numbers = {
         "low": significant(cell.interval.low, 4),
         "high": significant(cell.interval.high, 4),

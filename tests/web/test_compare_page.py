@@ -92,6 +92,18 @@ def test_groups_of_repeats_have_mean_spread_and_verdict(web: Client, alice: User
     assert [trace["meta"]["part"] for trace in figures["figures"][0]["data"]][:2] == ["low", "high"]
 
 
+def test_groups_that_share_no_seed_are_said_to_have_too_few_pairs(web: Client, alice: User) -> None:
+    """However far apart their means are, nothing is coloured as better."""
+    jobs = [
+        ended_job(alice, time, seed=seed, precision=precision)
+        for precision, seeds, time in (("fp32", (0, 1), 20.0), ("bf16-mixed", (2, 3), 10.0))
+        for seed in seeds
+    ]
+    page = page_of(web, f"jobs={','.join(str(job.pk) for job in jobs)}&group=precision&baseline={jobs[0].pk}")
+    assert "<em>too few pairs</em>" in page
+    assert "against--better" not in page
+
+
 def test_the_curves_come_for_the_range_that_is_seen(web: Client, alice: User) -> None:
     job = ended_job(alice, 10.0, steps=20_000)
     whole = lines(fetched(web, "curves", f"jobs={job.pk}"))[0]["x"]
