@@ -4,8 +4,14 @@ from collections.abc import Sequence
 
 from django.utils.translation import gettext
 
-from jobs.figures.style import Figure, colour_of, drawable, layout, on_screen, titled
+from jobs.figures.style import Figure, colour_of, drawable, layout, name_marks, on_screen, titled
+from jobs.selectors.columns import Column
 from jobs.statistics import Spread
+
+
+def names_of(columns: Sequence[Column]) -> list[str]:
+    """What stands below each column's bars: the number of a job, the whole label of a group."""
+    return [f"#{column.job_ids[0]}" if len(column.jobs) == 1 else column.label for column in columns]
 
 
 def bar_figure(
@@ -15,11 +21,15 @@ def bar_figure(
     title: str,
     unit: str = "",
     spreads: Sequence[Spread | None] = (),
+    places: Sequence[int] = (),
+    words: str = "",
 ) -> Figure:
     """A bar for each label, in the colours that the same jobs have as curves; no bar where nothing was measured.
 
-    Values in `bytes` are shown as MiB, or as GiB where one of them reaches a GiB. `spreads` draws each mean's band.
+    Values in `bytes` are shown as MiB, or as GiB where one of them reaches a GiB. `spreads` draws each mean's band,
+    and `words` say what it is. `places` tell the colours, where they do not simply follow each other.
     """
+    colours = list(places) or list(range(len(labels)))
     known = [drawable(value) for value in values]
     shown, shown_unit = on_screen(known, unit)
     name = titled(title, shown_unit)
@@ -32,21 +42,21 @@ def bar_figure(
         "cliponaxis": False,
         "hovertext": list(labels),
         "hovertemplate": f"%{{hovertext}}: %{{y:.5g}} {shown_unit}<extra></extra>",
-        "marker": {"color": [colour_of(index) for index in range(len(labels))]},
-        "meta": {"places": list(range(len(labels)))},
+        "marker": {"color": [colour_of(place) for place in colours]},
+        "meta": {"places": colours},
     }
     if any(spreads):
         bars["error_y"] = _error_bars(known, shown, spreads)
     shape = layout(
         x_title="",
         y_title=name,
-        caption=gettext("%(name)s of each run; with repeats their mean.") % {"name": name},
+        caption=(gettext("%(name)s of each run.") % {"name": name} + f" {words}").strip(),
         alternative=_alternative(name, labels, shown),
         showlegend=False,
         bargap=0.35,
     )
     # Two jobs may have the same name: bars stand at numbers, and the names are their ticks.
-    shape["xaxis"] |= {"tickvals": bars["x"], "ticktext": list(labels)}
+    name_marks(shape, labels)
     shape["yaxis"]["rangemode"] = "tozero"
     return {"data": [bars], "layout": shape}
 

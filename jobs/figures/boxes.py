@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from django.utils.translation import gettext
 
-from jobs.figures.style import Figure, colour_of, drawable, layout, on_screen, titled
+from jobs.figures.style import Figure, colour_of, drawable, layout, name_marks, on_screen, titled
 from jobs.selectors.columns import Column
 from jobs.selectors.comparison import Comparison, MetricRow
 
@@ -31,23 +31,24 @@ def box_figure(comparison: Comparison, columns: Sequence[Column], metric: Metric
         showlegend=False,
         hovermode="closest",
     )
-    return {
-        "data": [_box(column, group) for column, group in zip(columns, groups, strict=True) if group],
-        "layout": shape,
-    }
+    drawn = [(column, group) for column, group in zip(columns, groups, strict=True) if group]
+    # Boxes stand at numbers, so that long names can be their ticks.
+    name_marks(shape, [column.label for column, _group in drawn])
+    return {"data": [_box(at, *each) for at, each in enumerate(drawn)], "layout": shape}
 
 
-def _box(column: Column, group: Sequence[tuple[int, float | None]]) -> Figure:
+def _box(at: int, column: Column, group: Sequence[tuple[int, float | None]]) -> Figure:
     return {
         "type": "box",
         "name": column.label,
+        "x": [at] * len(group),
         "y": [value for _pk, value in group],
-        "text": [f"#{pk}" for pk, _value in group],
+        "hovertext": [f"#{pk}" for pk, _value in group],
         "boxpoints": "all",
         "jitter": 0.4,
         "pointpos": 0,
         "quartilemethod": "linear",
-        "hovertemplate": "%{text}: %{y:.5g}<extra></extra>",
+        "hovertemplate": "%{hovertext}: %{y:.5g}<extra></extra>",
         "marker": {"color": colour_of(column.place), "size": 6},
         "line": {"color": colour_of(column.place), "width": 1.4},
         "meta": {"place": column.place, "part": "box", "jobs": column.job_ids},

@@ -7,7 +7,18 @@ from django.utils.translation import gettext, ngettext
 
 from jobs.curve_blocks import RATIOS
 from jobs.figures.series import axis_title, series_title
-from jobs.figures.style import Figure, colour_of, counted, dash_of, drawable, drawables, jobs_in_words, layout, pale
+from jobs.figures.style import (
+    Figure,
+    colour_of,
+    counted,
+    dash_of,
+    drawable,
+    drawables,
+    jobs_in_words,
+    layout,
+    pale,
+    shortened,
+)
 from jobs.selectors.overlay import Axis, Line, Overlay, View
 from jobs.smoothing import Smoothing
 from jobs.statistics import Band
@@ -39,7 +50,7 @@ def overlay_figure(overlay: Overlay, *, x_log: bool = False, y_log: bool = False
         hoverdistance=-1,
         showlegend=False,
     )
-    shape["meta"] |= {"empty": nothing_drawn(overlay, y_log=y_log), "remarks": _remarks(overlay)}
+    shape["meta"] |= {"empty": nothing_drawn(overlay, x_log=x_log, y_log=y_log), "remarks": _remarks(overlay)}
     shape["xaxis"] |= {"type": "date" if view.x == Axis.CLOCK else "log" if x_log else "linear"}
     shape["yaxis"] |= {"type": "log" if y_log else "linear"}
     behind = [trace for line in lines for trace in (*_band(line), *_raw(line))]
@@ -65,8 +76,13 @@ def _line(line: Line, num_lines: int) -> Figure:
         "mode": "lines+markers" if is_sparse else "lines",
         "line": {"color": colour_of(place), "dash": dash_of(place), "width": 2 if num_lines <= _MOST_IN_HOVER else 1},
         "marker": {"color": colour_of(place), "size": 5},
-        **({"hovertemplate": "%{y:.5g}"} if num_lines <= _MOST_IN_HOVER else {"hoverinfo": "none"}),
+        **(_hover(line) if num_lines <= _MOST_IN_HOVER else {"hoverinfo": "none"}),
     }
+
+
+def _hover(line: Line) -> Figure:
+    """The value with a short name: long ones would cover the plot, and stand in its legend."""
+    return {"hovertemplate": f"%{{y:.5g}}<extra>{shortened(line.column.label)}</extra>"}
 
 
 def _raw(line: Line) -> list[Figure]:
@@ -94,20 +110,24 @@ def _seam(place: int, x: float) -> Figure:
     return {"type": "line", **ends, "line": {"color": colour_of(place), "dash": "dot", "width": 1}}
 
 
-def nothing_drawn(overlay: Overlay, *, y_log: bool = False) -> str:
+def nothing_drawn(overlay: Overlay, *, x_log: bool = False, y_log: bool = False) -> str:
     """Why no line can be seen, in a sentence; empty where one can."""
-    finite = (value for line in overlay.lines for value in line.y if math.isfinite(value))
-    if any(value > 0 or not y_log for value in finite):
+    points = (point for line in overlay.lines for point in zip(line.x, line.y, strict=True))
+    finite = [(x, y) for x, y in points if math.isfinite(x) and math.isfinite(y)]
+    if any((x > 0 or not x_log) and (y > 0 or not y_log) for x, y in finite):
         return ""
-    if any(math.isfinite(value) for line in overlay.lines for value in line.y):
-        return gettext("No value is above 0, and a logarithmic axis shows only those. Take “Log y” off to see them.")
+    if finite:
+        return gettext("No value is above 0, and a logarithmic axis shows only those. Take “Log” off to see them.")
     if any(line.x for line in overlay.lines):
         return gettext("Nothing but NaN and infinity was recorded, so there is no line to draw.")
     if overlay.view.is_cut:
         return gettext("No points lie in this range. “Whole range” shows all there are.")
     if not overlay.lines:
         return gettext("None of these jobs is there any more.")
-    return gettext("There are no points of “%(series)s” to draw.") % {"series": series_title(overlay.view.series)}
+    names = {"series": series_title(overlay.view.series), "x": axis_title(overlay.view.x)}
+    if overlay.view.x == Axis.STEP:
+        return gettext("There are no points of “%(series)s” to draw.") % names
+    return gettext("There are no points of “%(series)s” to draw over “%(x)s”.") % names
 
 
 def _caption(overlay: Overlay) -> str:

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from django.utils.translation import gettext
 
-from jobs.figures.style import Figure, colour_of, drawable, layout, on_screen, shortened, titled
+from jobs.figures.bars import names_of
+from jobs.figures.style import Figure, colour_of, drawable, layout, name_marks, on_screen, titled
 from jobs.selectors.baseline import CellRow
 from jobs.selectors.columns import Column
 
@@ -22,8 +23,7 @@ def memory_figure(columns: Sequence[Column], rows: Mapping[str, CellRow]) -> Fig
     shape = layout(
         x_title="",
         y_title=titled(gettext("Peak memory"), unit),
-        caption=gettext("Peaks in %(unit)s. They are four quantities that contain each other, and never add up.")
-        % {"unit": unit},
+        caption=_caption(len(known), unit),
         alternative="; ".join(
             f"{row.metric.label}: "
             + ", ".join(f"{column.label} {value:.3g}" for column, value in zip(columns, own, strict=True) if value)
@@ -35,10 +35,7 @@ def memory_figure(columns: Sequence[Column], rows: Mapping[str, CellRow]) -> Fig
         hovermode="closest",
     )
     shape["legend"] |= {"y": 1.02, "yanchor": "bottom"}
-    shape["xaxis"] |= {
-        "tickvals": list(range(len(columns))),
-        "ticktext": [shortened(column.label, 20) for column in columns],
-    }
+    name_marks(shape, names_of(columns))
     shape["yaxis"]["rangemode"] = "tozero"
     data = [
         {
@@ -54,3 +51,11 @@ def memory_figure(columns: Sequence[Column], rows: Mapping[str, CellRow]) -> Fig
         for place, (row, own) in enumerate(zip(known, rows_shown, strict=True))
     ]
     return {"data": data, "layout": shape}
+
+
+def _caption(num_kinds: int, unit: str) -> str:
+    """What is drawn; that kinds overlap matters where there are several."""
+    words = gettext("Peaks in %(unit)s; with repeats their mean.") % {"unit": unit}
+    if num_kinds < 2:
+        return words
+    return words + " " + gettext("The kinds contain each other, and never add up.")

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from jobs.contract.series import unit_of
 from jobs.figures.curves import band_in_words, lost_points_in_words
 from jobs.figures.series import axis_title
-from jobs.figures.style import Figure, colour_of, dash_of, drawables, jobs_in_words, layout, pale, titled
+from jobs.figures.style import Figure, colour_of, dash_of, drawables, jobs_in_words, layout, pale, shortened, titled
 from jobs.selectors.overlay import Axis, Line, Overlay
 
 _TITLES: dict[str, Promise] = {
@@ -74,7 +74,6 @@ def over_time_figure(overlays: Sequence[Overlay]) -> Figure:
         hovermode="x unified" if num_lines <= _MOST_IN_HOVER else "closest",
         annotations=[_title(row, len(rows)) for row in rows],
     )
-    shape["legend"] |= {"yref": "container", "y": 0, "yanchor": "bottom"}
     for row in rows:
         shape[row.axis.replace("y", "yaxis")] = _axis(row, len(rows))
     shape["xaxis"] |= {"anchor": rows[-1].axis}
@@ -125,7 +124,7 @@ def _traces(line: Line, row: _Row) -> list[Figure]:
         "line": {"color": colour_of(place), "dash": dash_of(place), "width": 1.6},
         "marker": {"color": colour_of(place), "size": 4},
         "showlegend": row.place == 0,
-        "hovertemplate": "%{y:.4g}",
+        "hovertemplate": f"%{{y:.4g}}<extra>{shortened(line.column.label)}</extra>",
     }
     if not line.low:
         return [main]

@@ -9,13 +9,17 @@ from typing import Any
 
 from django.utils.translation import gettext
 
-from jobs.figures.style import Figure, colour_of, dash_of, drawable, layout, on_screen, shortened, titled
+from jobs.figures.style import Figure, colour_of, dash_of, drawable, in_lines, layout, on_screen, shortened, titled
 from jobs.selectors.columns import Column
 from jobs.selectors.comparison import Comparison
 from jobs.selectors.values import in_words
 
 _METRICS = ("steady_step_time_ms", "peak_allocated_bytes", "peak_rss_bytes", "energy_j", "final_eval_loss")
 _MOST_OPTIONS = 7
+
+# What an axis needs so that its title and marks can be read; on a phone the plot is wider than the screen.
+_LEAST_PX = 104
+_HEIGHT_PX = 350
 
 
 @dataclass(frozen=True)
@@ -48,12 +52,14 @@ def parallel_figure(comparison: Comparison, columns: Sequence[Column]) -> Figure
     )
     shape["xaxis"] |= {
         "tickvals": list(range(len(dimensions))),
-        "ticktext": [shortened(dimension.title, 24) for dimension in dimensions],
+        "ticktext": [in_lines(dimension.title, 18) for dimension in dimensions],
         "range": [-0.2, len(dimensions) - 0.55],
         "showgrid": False,
         "side": "top",
         "tickangle": 0 if len(dimensions) <= 7 else -16,
     }
+    shape["meta"]["least_width_px"] = _LEAST_PX * len(dimensions)
+    shape["height"] = _HEIGHT_PX
     shape["yaxis"] |= {"range": [-0.06, 1.06], "showgrid": False, "showticklabels": False, "ticks": ""}
     return {
         "data": [_line(place, comparison, dimensions, places) for place in range(len(comparison.jobs))],

@@ -99,7 +99,7 @@ def front_line(front: Sequence[Point], x_better: Better) -> list[Figure]:
 
 
 def _caption(x_title: str, y_title: str, front: Sequence[Point], *, has_front: bool) -> str:
-    words = gettext("%(y)s against %(x)s.") % {"x": x_title, "y": y_title}
+    words = gettext("%(y)s against %(x)s; of repeats their means.") % {"x": x_title, "y": y_title}
     if not has_front:
         return words + " " + gettext("No front is drawn: one of the two has no better direction.")
     count = ngettext("%(n)s run or group is beaten by none in both", "%(n)s are beaten by none in both", len(front))

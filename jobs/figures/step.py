@@ -4,13 +4,17 @@ from collections.abc import Sequence
 
 from django.utils.translation import gettext
 
-from jobs.figures.style import Figure, colour_of, layout, shortened
+from jobs.figures.style import LEAST_WIDTH_PX, Figure, colour_of, in_lines, layout, shortened
 from jobs.selectors.phases import PHASES, StepParts
+
+# Up to this many bars have room for a label of two lines.
+_MOST_ROOMY = 12
 
 
 def step_figure(steps: Sequence[StepParts]) -> Figure:
     """Milliseconds of a step by part, a bar for each column, in the order given from the top."""
-    labels = [shortened(step.column.label) for step in steps]
+    is_roomy = len(steps) <= _MOST_ROOMY
+    labels = [in_lines(step.column.label, 34, most=2) if is_roomy else shortened(step.column.label) for step in steps]
     names = [name for name in PHASES if any(name in step.parts_ms for step in steps)]
     shape = layout(
         x_title=gettext("Time of a step (ms)"),
@@ -27,7 +31,8 @@ def step_figure(steps: Sequence[StepParts]) -> Figure:
     )
     shape["legend"] |= {"y": 1.02, "yanchor": "bottom", "traceorder": "normal"}
     shape["yaxis"] |= {"tickvals": list(range(len(steps))), "ticktext": labels, "autorange": "reversed"}
-    shape["height"] = 120 + (34 if len(steps) <= 12 else 20) * max(2, len(steps))
+    shape["meta"]["least_width_px"] = LEAST_WIDTH_PX
+    shape["height"] = 120 + (38 if is_roomy else 20) * max(2, len(steps))
     return {"data": [_part(name, steps) for name in names], "layout": shape}
 
 
@@ -41,11 +46,12 @@ def _part(name: str, steps: Sequence[StepParts]) -> Figure:
         "x": [step.parts_ms.get(name) for step in steps],
         "y": list(range(len(steps))),
         "customdata": shares,
+        "hovertext": [step.column.label for step in steps],
         "text": [f"{share:.0f} %" if share >= 8 else "" for share in shares],
         "textposition": "inside",
         "insidetextanchor": "middle",
         "textangle": 0,
-        "hovertemplate": "%{fullData.name}: %{x:.4g} ms (%{customdata:.0f} %)<extra></extra>",
+        "hovertemplate": "%{hovertext}<br>%{fullData.name}: %{x:.4g} ms (%{customdata:.0f} %)<extra></extra>",
         "marker": {"color": colour_of(place)},
         "meta": {"place": place},
     }

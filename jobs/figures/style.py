@@ -19,6 +19,11 @@ _TRANSPARENT = "rgba(0,0,0,0)"
 _MOST_NAMED = 6
 _MIB, _GIB = 2**20, 2**30
 
+# What the narrower of a page's plots has room for from left to right, and into how many labels it is cut at most.
+_CHARACTERS_ACROSS, _MOST_IN_LINES = 84, 8
+LEAST_WIDTH_PX = 600
+_MOST_MARKS_NAMED = 30
+
 
 def colour_of(index: int) -> str:
     """The colour of the job at this place; the same in every figure of a page."""
@@ -87,7 +92,26 @@ def counted(count: float) -> str:
 
 def in_lines(label: str, width: int = 28, most: int = 3) -> str:
     """A label that fits beside a row: broken into lines, as Plotly breaks them, and cut only behind the last one."""
-    return "<br>".join(textwrap.wrap(label, width, max_lines=most, placeholder=" …"))
+    return "<br>".join(textwrap.wrap(label, width, max_lines=most, placeholder=" …", break_on_hyphens=False))
+
+
+def name_marks(shape: Figure, labels: Sequence[str]) -> None:
+    """Labels under the marks at 0, 1, 2 and so on; where they have several lines, the plot scrolls on a phone.
+
+    Of very many marks only some are named, evenly: each says its name where the pointer is, and in the table.
+    """
+    places = range(0, len(labels), math.ceil(len(labels) / _MOST_MARKS_NAMED) or 1)
+    ticks = _beneath([labels[place] for place in places])
+    shape["xaxis"] |= {"tickvals": list(places), "ticktext": ticks}
+    if any("<br>" in tick for tick in ticks):
+        shape["meta"]["least_width_px"] = LEAST_WIDTH_PX
+
+
+def _beneath(labels: Sequence[str]) -> list[str]:
+    """A few labels are broken into lines, many are cut."""
+    if len(labels) > _MOST_IN_LINES:
+        return [shortened(label, 20) for label in labels]
+    return [in_lines(label, max(12, _CHARACTERS_ACROSS // max(1, len(labels))), most=5) for label in labels]
 
 
 def jobs_in_words(job_ids: Sequence[int]) -> str:

@@ -26,6 +26,7 @@ class Compared:
     comparison: Comparison
     columns: list[Column]
     baseline: Column | None
+    band: Band
     rows: list[CellRow]
     steps: list[StepParts]
     courses: list[Course]
@@ -43,7 +44,8 @@ def compare_columns(jobs: Sequence[Job], *, group: str, legend: str, baseline: i
     pinned = baseline_column(columns, baseline)
     rows = cell_rows(comparison, columns, pinned, band)
     by_name = {row.metric.name: row for row in rows}
-    return Compared(comparison, columns, pinned, rows, step_parts(columns, by_name), courses(columns, by_name, pinned))
+    steps, ways = step_parts(columns, by_name), courses(columns, by_name, pinned)
+    return Compared(comparison, columns, pinned, band, rows, steps, ways)
 
 
 def known_series(jobs: Sequence[Job]) -> list[str]:

@@ -1,11 +1,13 @@
 """The comparison in a real browser: groups of repeats against a baseline, zoomed, live, as a link and as files."""
 
+import csv
 import re
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Site
 
@@ -31,12 +33,31 @@ def wait_for_end(page: Page, name: str, step: int) -> None:
     pytest.fail(f"step {step} of {name} was not drawn")
 
 
-def download(page: Page, panel: str, kind: str) -> str:
-    place = page.locator(panel)
+def download(page: Page, place: Locator, kind: str) -> bytes:
     place.locator(".chart-files summary").click()
     with page.expect_download() as found:
         place.locator(f"[data-chart-file='{kind}']").click()
-    return Path(found.value.path()).read_text()
+    return Path(found.value.path()).read_bytes()
+
+
+def check_picture(page: Page, place: Locator) -> None:
+    """It is no lower than the chart, at twice its size."""
+    picture = download(page, place, "png")
+    assert picture.startswith(b"\x89PNG")
+    assert int.from_bytes(picture[20:24]) >= 2 * int(place.locator(".js-plotly-plot").bounding_box()["height"])  # type: ignore[index]
+
+
+def check_drawing_and_table(page: Page, place: Locator) -> None:
+    """A drawing with every line's name, and a table of whole names."""
+    names = place.locator(".js-plotly-plot").evaluate(
+        "box => box.data.filter((trace) => trace.name && trace.showlegend !== false).map((trace) => trace.name)"
+    )
+    drawing = " ".join(ElementTree.fromstring(download(page, place, "svg")).itertext())  # noqa: S314 our own
+    assert all(name in drawing for name in names if len(names) > 1)
+    head, *rows = csv.reader(download(page, place, "csv").decode().splitlines())
+    assert rows
+    assert {len(row) for row in rows} == {len(head)}
+    assert not any("…" in cell or "<br>" in cell for row in rows for cell in row)
 
 
 def heights(page: Page) -> list[float]:
@@ -59,6 +80,12 @@ def test_groups_of_repeats_are_compared_zoomed_followed_kept_as_a_view_and_downl
     expect(cells.nth(1)).to_contain_text("tie")
     expect(cells.nth(2)).to_contain_text("better")
     expect(page.locator("[data-over-time='memory'] [data-caption]")).to_contain_text(f"not recorded by #{running}")
+
+    charts = page.locator(".panel:has(.chart-files):visible")
+    expect(charts).to_have_count(10)
+    for number in range(10):
+        check_drawing_and_table(page, charts.nth(number))
+    check_picture(page, charts.nth(0))
 
     page.select_option("#view-group", "")
     expect(page.locator(".key__name")).to_have_count(13)
@@ -84,10 +111,9 @@ def test_groups_of_repeats_are_compared_zoomed_followed_kept_as_a_view_and_downl
     assert (colleague.evaluate(RANGE), heights(colleague)) == ([20, 200], [0.25, 1.5])
     expect(colleague.locator("#measured thead")).to_contain_text("baseline")
 
-    table = download(colleague, "[data-series='train_loss']", "csv")
+    table = download(colleague, colleague.locator("[data-series='train_loss']"), "csv").decode()
     assert table.startswith("line,part,Optimizer step,Training loss")
     assert f"#{running} the live one,line,{last}," in table
-    assert download(colleague, "[data-chart-panel='time']", "svg").startswith("<svg")
 
 
 def test_what_was_stored_while_no_answer_came_is_drawn_afterwards(open_page: Open, site: Site) -> None:
@@ -102,6 +128,21 @@ def test_what_was_stored_while_no_answer_came_is_drawn_afterwards(open_page: Ope
     page.evaluate(FIND_ANSWERS)
     wait_for_end(page, "the live one", last)
     expect(page.locator("#compare-away")).to_be_hidden()
+
+
+def test_a_chart_is_zoomed_by_keys(open_page: Open, site: Site) -> None:
+    page = open_page()
+    page.goto(f"/compare/?jobs={site.jobs['slow']},{site.jobs['fast']}&from=10&to=50")
+    expect(page.locator("#compare-curves.js-plotly-plot")).to_be_visible()
+    page.locator("#compare-curves").focus()
+    expect(page.locator(".plot__keys")).to_be_visible()
+    for key, ends in (("+", "from=20&to=40"), ("ArrowRight", "from=25&to=45"), ("ArrowLeft", "from=20&to=40")):
+        page.keyboard.press(key)
+        expect(page).to_have_url(re.compile(ends))
+    page.keyboard.press("-")
+    expect(page).to_have_url(re.compile("from=10&to=50"))
+    page.keyboard.press("0")
+    expect(page).not_to_have_url(re.compile("from="))
 
 
 def test_jobs_that_wait_are_a_sentence_until_their_first_points(open_page: Open, site: Site) -> None:

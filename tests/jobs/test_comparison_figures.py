@@ -9,6 +9,7 @@ import pytest
 from jobs.contract.metrics import Better
 from jobs.figures import compared_figures
 from jobs.figures.scatter import Point, pareto_front
+from jobs.figures.style import colour_of
 from jobs.models import Job, User
 from jobs.selectors.breakeven import break_even
 from jobs.selectors.columns import Column
@@ -106,6 +107,14 @@ def test_a_verdict_names_the_option_to_try(slow_part: str, spec: dict[str, objec
     assert verdict_of({"phase_forward_ms": 6.0, slow_part: 4.0}, spec) == words
 
 
+def test_bars_have_the_colours_of_the_curves_when_the_legend_goes_by_a_field(alice: User) -> None:
+    jobs = [run(alice, precision) for precision in ("fp32", "bf16-mixed", "fp32")]
+    by_field = compare_columns(jobs, group="", legend="precision", baseline=None, band=Band.STANDARD_DEVIATION)
+    [bars] = compared_figures(by_field)["time"]["data"]
+    assert bars["meta"]["places"] == [0, 1, 0]
+    assert bars["marker"]["color"] == [colour_of(place) for place in (0, 1, 0)]
+
+
 def test_exposed_communication_is_not_counted_twice(alice: User) -> None:
     [step] = compared([run(alice, phase_backward_ms=30.0, phase_communication_exposed_ms=10.0)]).steps
     assert step.parts_ms == {"phase_backward_ms": 20.0, "phase_communication_exposed_ms": 10.0}
@@ -170,7 +179,32 @@ def test_repeats_are_boxes_with_every_run(alice: User) -> None:
         ("fp32", [2.0, 3.0, 4.0], "all"),
         ("bf16-mixed", [2.0, 3.0, 4.0], "all"),
     ]
+    assert [box["hovertext"] for box in boxes["data"]] == [[f"#{job.pk}" for job in jobs[at : at + 3]] for at in (0, 3)]
+    assert boxes["layout"]["xaxis"]["ticktext"] == ["fp32", "bf16-mixed"]
     assert "repeats" not in figures(jobs)
+
+
+def test_long_names_of_groups_are_broken_into_lines_and_told_in_full(alice: User) -> None:
+    differing = [{"sequence_length": 64, "dropout": 0.5, "micro_batch_size": size} for size in (8, 16)]
+    jobs = [
+        make_ended_job(alice, spec=make_spec(seed=seed, **spec), summary=PHASES)
+        for spec in ({}, *differing)
+        for seed in (0, 1)
+    ]
+    drawn = figures(jobs, "configuration")
+    names = [column.label for column in compared(jobs, "configuration").columns]
+    for name, axis in (("time", "xaxis"), ("memory", "xaxis"), ("repeats", "xaxis"), ("step", "yaxis")):
+        ticks = drawn[name]["layout"][axis]["ticktext"]
+        assert [tick.replace("<br>", " ") for tick in ticks] == names
+        assert all(len(part) <= 34 for tick in ticks for part in tick.split("<br>"))
+    assert all(trace["hovertext"] == names for name in ("time", "memory", "step") for trace in drawn[name]["data"])
+
+
+def test_bars_of_repeats_say_what_their_whiskers_are(alice: User) -> None:
+    jobs = [run(alice, seed=seed) for seed in range(2)]
+    alone, grouped = (figures(jobs, group)["time"]["layout"]["meta"]["caption"] for group in ("", "precision"))
+    assert alone == "Step time (ms) of each run."
+    assert "one standard deviation either way" in grouped
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,13 @@ def test_bytes_become_mib_or_gib_on_screen() -> None:
     assert large["layout"]["yaxis"]["title"]["text"] == "Peak memory (GiB)"
 
 
+def test_of_very_many_bars_some_are_named() -> None:
+    names = [f"#{number}" for number in range(200)]
+    axis = valid(bar_figure(names, [1.0] * 200, title="Step time"))["layout"]["xaxis"]
+    assert axis["tickvals"] == list(range(0, 200, 7))
+    assert axis["ticktext"] == names[::7]
+
+
 def test_a_missing_value_has_no_bar() -> None:
     bars = valid(bar_figure(["a", "b"], [None, math.nan], title="Step time", unit="ms"))["data"][0]
     assert bars["y"] == [None, None]

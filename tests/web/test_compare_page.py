@@ -295,6 +295,13 @@ def test_a_range_without_points_says_how_to_leave_it(web: Client, alice: User) -
     assert "Whole range" in empty(web, f"jobs={job.pk}&from=500&to=600")
 
 
+def make_measuring_job(owner: User) -> Job:
+    """Its accuracy is 0 all along."""
+    job = make_job(owner)
+    record(start(job, make_worker("other")), points([1, 2], train_loss=[2, 1], eval_accuracy=[0.0, 0.0]))
+    return job
+
+
 def test_what_no_axis_can_show_is_said(web: Client, alice: User) -> None:
     job = make_job(alice)
     record(start(job), points([1, 2], train_loss=[float("nan"), float("inf")], eval_accuracy=[0.0, 0.0]))
@@ -303,6 +310,9 @@ def test_what_no_axis_can_show_is_said(web: Client, alice: User) -> None:
     assert note == f"Job {job.pk} recorded only NaN and infinity of “train_loss”."
     assert "logarithmic" in empty(web, f"jobs={job.pk}&series=eval_accuracy&ylog=1")
     assert empty(web, f"jobs={job.pk}&series=eval_accuracy") == ""
+    over = f"jobs={make_measuring_job(alice).pk}&series=train_loss&x=eval_accuracy"
+    assert empty(web, over) == ""
+    assert "logarithmic" in empty(web, f"{over}&xlog=1")
 
 
 def test_a_comparison_whose_jobs_are_all_gone_is_a_sentence(web: Client, alice: User) -> None:

@@ -1,25 +1,38 @@
 // Any chart as a file: SVG and PNG in the page's colours on its ground, or the numbers that are drawn as CSV.
 
-import { token } from "./charts.js";
+import { legendBelow, token } from "./charts.js";
 
 function nameOf(panel) {
   const title = panel.querySelector("h2")?.textContent.trim() ?? "chart";
   return `pitwall-${title.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "")}`;
 }
 
-function save(name, href) {
+// As a blob: browsers drop an address that holds a picture of more than some megabytes.
+function save(name, content, type) {
   const link = document.createElement("a");
-  link.href = href;
+  link.href = URL.createObjectURL(new Blob([content], { type }));
   link.download = name;
   link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+// Beside the page nothing else says which line is whose: a picture without a legend grows by one.
+function withLegend(box, width) {
+  if (box.data.length < 2 || box.layout.showlegend) return { more: 0 };
+  const { height, legend } = legendBelow(box.data, width);
+  const margin = { ...box.layout.margin, b: box.layout.margin.b + height };
+  return { showlegend: true, legend: { ...box.layout.legend, ...legend }, margin, more: height };
 }
 
 async function savePicture(box, format, name) {
-  const { width, height } = box.getBoundingClientRect();
-  const layout = { ...box.layout, paper_bgcolor: token("surface"), plot_bgcolor: token("surface"), showlegend: box.data.length > 1 };
+  const { width, height: drawn } = box.getBoundingClientRect();
+  const { more, ...legend } = withLegend(box, width);
+  const height = drawn + more;
+  const layout = { ...box.layout, paper_bgcolor: token("surface"), plot_bgcolor: token("surface"), ...legend };
   const scale = format === "png" ? 2 : 1;
-  const href = await window.Plotly.toImage({ data: box.data, layout }, { format, width: Math.round(width), height: Math.round(height), scale });
-  save(`${name}.${format}`, href);
+  const picture = await window.Plotly.toImage({ data: box.data, layout }, { format, width: Math.round(width), height: Math.round(height), scale, imageDataOnly: true });
+  if (format === "svg") save(`${name}.svg`, picture, "image/svg+xml");
+  else save(`${name}.png`, Uint8Array.from(atob(picture), (character) => character.charCodeAt(0)), "image/png");
 }
 
 function field(value) {
@@ -32,11 +45,12 @@ function titleOf(axis, fallback) {
   return axis?.title?.text || fallback;
 }
 
-// A row for each point; bars stand at numbers, whose names are the axis' ticks. Where points stand on scales without ticks,
-// of 0 to 1, their texts are the values.
+// A row for each point; bars stand at numbers, whose names are the axis' ticks, or told in full where the pointer is. Where
+// points stand on scales without ticks, of 0 to 1, their texts are the values.
 export function tableOf(box) {
   const { xaxis, yaxis } = box.layout;
-  const worded = (axis, value) => axis?.ticktext?.[axis.tickvals.indexOf(value)] ?? value;
+  const worded = (axis, value, name) =>
+    axis?.ticktext ? (name ?? axis.ticktext[axis.tickvals.indexOf(value)]?.replaceAll("<br>", " ") ?? value) : value;
   const rows = [["line", "part", titleOf(xaxis, "x"), titleOf(yaxis, "y")]];
   for (const trace of box.data) {
     if (trace.z) {
@@ -46,16 +60,10 @@ export function tableOf(box) {
     const values = yaxis?.showticklabels === false && trace.text ? trace.text : trace.y;
     const count = Math.max(trace.x?.length ?? 0, trace.y?.length ?? 0);
     for (let i = 0; i < count; i += 1) {
-      rows.push([trace.name ?? "", trace.meta?.part ?? trace.type, worded(xaxis, trace.x?.[i] ?? trace.text?.[i]), worded(yaxis, values?.[i])]);
+      rows.push([trace.name ?? "", trace.meta?.part ?? trace.type, worded(xaxis, trace.x?.[i], trace.hovertext?.[i]), worded(yaxis, values?.[i], trace.hovertext?.[i])]);
     }
   }
   return `${rows.map((row) => row.map(field).join(",")).join("\r\n")}\r\n`;
-}
-
-function saveTable(box, name) {
-  const href = URL.createObjectURL(new Blob([tableOf(box)], { type: "text/csv" }));
-  save(`${name}.csv`, href);
-  setTimeout(() => URL.revokeObjectURL(href), 10000);
 }
 
 document.addEventListener("click", ({ target }) => {
@@ -65,6 +73,6 @@ document.addEventListener("click", ({ target }) => {
   const box = panel.querySelector(".js-plotly-plot");
   button.closest("details").open = false;
   if (!box) return;
-  if (button.dataset.chartFile === "csv") saveTable(box, nameOf(panel));
+  if (button.dataset.chartFile === "csv") save(`${nameOf(panel)}.csv`, tableOf(box), "text/csv");
   else savePicture(box, button.dataset.chartFile, nameOf(panel));
 });

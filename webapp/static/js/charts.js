@@ -33,10 +33,9 @@ function axis(more = {}) {
   };
 }
 
-// Words that stand upright along a mark may cross lines: those pass behind them.
+// Words that lines may cross: those pass behind them.
 function annotation(mark) {
-  const behind = mark.textangle ? { bgcolor: token("surface"), opacity: 0.85, borderpad: 0 } : {};
-  return { ...mark, ...behind, font: { size: 11, color: token("ink-3") } };
+  return { ...mark, bgcolor: token("surface"), opacity: 0.85, borderpad: 0, font: { size: 11, color: token("ink-2") } };
 }
 
 export function themed(layout = {}) {
@@ -78,6 +77,17 @@ export function inSeriesColours(data) {
 function thin(colour) {
   const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
   return `rgba(${red},${green},${blue},0.17)`;
+}
+
+const LEGEND = { character: 6.6, swatch: 52, row: 19.5, gap: 14 }; // pixels, as Plotly sets 12 px
+
+// A legend along the lower edge, and what it takes of a box's height: Plotly would take that from the plot.
+export function legendBelow(data, width) {
+  const names = data.filter((trace) => trace.showlegend !== false).map((trace) => trace.name ?? "");
+  const entrywidth = LEGEND.character * Math.max(...names.map((text) => text.length));
+  const columns = Math.max(1, Math.floor(width / (entrywidth + LEGEND.swatch)));
+  const place = { orientation: "h", traceorder: "normal", x: 0, xanchor: "left", yref: "container", y: 0, yanchor: "bottom" };
+  return { height: Math.ceil(names.length / columns) * LEGEND.row + LEGEND.gap, legend: { ...place, entrywidth } };
 }
 
 export function draw(box, figure) {

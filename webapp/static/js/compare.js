@@ -215,6 +215,29 @@ function zoomed(event, place) {
   loadSoon(120);
 }
 
+// What of the range is seen after a key, as parts of it from its left end.
+const KEYS = { "+": [0.25, 0.75], "=": [0.25, 0.75], "-": [-0.5, 1.5], ArrowLeft: [-0.25, 0.75], ArrowRight: [0.25, 1.25] };
+
+function keyed(event, box) {
+  if (event.ctrlKey || event.metaKey || event.altKey || !box.classList.contains("js-plotly-plot")) return;
+  const parts = KEYS[event.key];
+  if (event.key === "0") showWhole();
+  if (!parts) return;
+  event.preventDefault();
+  const { type, range: ends } = box.layout.xaxis;
+  const isDate = type === "date";
+  const [low, high] = isDate ? ends.map(plain) : ends;
+  const seen = parts.map((part) => low + part * (high - low));
+  window.Plotly.relayout(box, { "xaxis.range": isDate ? asAxis(seen, false, true).range : seen });
+}
+
+function showWhole() {
+  range = null;
+  heights = boxes.map(() => null);
+  remember();
+  load();
+}
+
 function inUnits(event, axis, isLog) {
   const ends = event[`${axis}.range`] ?? [event[`${axis}.range[0]`], event[`${axis}.range[1]`]];
   return ends.map((end) => {
@@ -344,11 +367,12 @@ function drawCharts() {
     panel.hidden = !figure;
     if (!figure) continue;
     const box = panel.querySelector("[data-figure]");
-    const { caption, alternative } = figure.layout.meta;
+    const { caption, alternative, least_width_px: leastWidth } = figure.layout.meta;
     panel.querySelector("[data-caption]").textContent = caption;
     box.setAttribute("aria-label", alternative);
+    box.style.minWidth = leastWidth ? `${leastWidth}px` : "";
     box.style.height = figure.layout.height ? `${figure.layout.height}px` : "";
-    const ownMargin = { t: figure.layout.showlegend || panel.dataset.chartPanel === "parallel" ? 40 : 14 };
+    const ownMargin = { t: figure.layout.showlegend || panel.dataset.chartPanel === "parallel" ? 64 : 14 };
     draw(box, { data: inSeriesColours(figure.data), layout: { ...figure.layout, ownMargin } });
   }
 }
@@ -419,12 +443,8 @@ if (form) {
     event.preventDefault();
     reload();
   });
-  document.getElementById("reset-zoom").addEventListener("click", () => {
-    range = null;
-    heights = boxes.map(() => null);
-    remember();
-    load();
-  });
+  document.getElementById("reset-zoom").addEventListener("click", showWhole);
+  for (const box of boxes) box.addEventListener("keydown", (event) => event.target === box && keyed(event, box));
   document.addEventListener("click", ({ target }) => {
     const link = target.closest("a[data-keeps-view]");
     if (link) link.href = withState(link.href);

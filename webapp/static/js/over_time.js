@@ -1,7 +1,7 @@
 // Memory and devices over wall time, on a job's page and on the comparison: fetched when the page opens, anew for the range
 // that is zoomed to, and now and then while runs write. What the reader zoomed to stays.
 
-import { draw, inSeriesColours, say } from "./charts.js";
+import { draw, inSeriesColours, legendBelow, say } from "./charts.js";
 import { fetchJson } from "./fetching.js";
 
 const LIVE_PAUSE_MS = 4000; // a sample a second is told; nobody watches memory closer
@@ -59,10 +59,11 @@ function drawOne(panel, figure) {
   const { caption, alternative } = figure.layout.meta;
   panel.querySelector("[data-caption]").textContent = caption;
   box.setAttribute("aria-label", alternative);
-  box.style.height = `${figure.layout.height}px`;
+  const { height, legend } = figure.layout.showlegend ? legendBelow(figure.data, box.clientWidth) : { height: 0 };
+  box.style.height = `${figure.layout.height + height}px`;
   const isFirst = !box.classList.contains("js-plotly-plot");
   const seen = range ? { range: [...range], autorange: false } : { autorange: true };
-  draw(box, { data: inSeriesColours(figure.data), layout: { ...figure.layout, ownMargin: { t: 6, b: figure.layout.showlegend ? 84 : 44 }, xaxis: { ...figure.layout.xaxis, ...seen } } });
+  draw(box, { data: inSeriesColours(figure.data), layout: { ...figure.layout, legend: { ...figure.layout.legend, ...legend }, ownMargin: { t: 6, b: 44 + height }, xaxis: { ...figure.layout.xaxis, ...seen } } });
   if (isFirst) box.on("plotly_relayout", zoomed);
 }
 
