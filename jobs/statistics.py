@@ -22,6 +22,9 @@ _WHERE_LOOKED_AT_AGAIN = {BAND_CONFIDENCE: 0.98, TIE_CONFIDENCE: 0.997}
 # A ratio is known well enough for a verdict of equality once its 95 % interval reaches no further than this.
 NARROW_HALF_WIDTH = 0.02
 
+# The ends of an interval stay within e to so much either way: past some 709 there is no float, nor one to divide by.
+_FARTHEST_LOG = 700.0
+
 
 class Band(StrEnum):
     """What is drawn around the mean of repeats."""
@@ -83,7 +86,8 @@ class RatioInterval:
     @property
     def likely(self) -> tuple[float, float]:
         """The ends of the 95 % interval."""
-        return self.ratio / (1 + self.half_width), self.ratio * (1 + self.half_width)
+        middle, reach = math.log(self.ratio), math.log1p(self.half_width)
+        return _exp(middle - reach), _exp(middle + reach)
 
 
 def spread_of(values: Sequence[float], band: Band) -> Spread | None:
@@ -114,7 +118,7 @@ def repeats_interval(values: Sequence[float]) -> tuple[float, float] | None:
     points = [math.log(value) for value in values] if is_positive else list(values)
     middle, reach = fmean(points), band_factor(Band.INTERVAL, len(points)) * stdev(points)
     low, high = middle - reach, middle + reach
-    return (math.exp(low), math.exp(high)) if is_positive else (low, high)
+    return (_exp(low), _exp(high)) if is_positive else (low, high)
 
 
 def band_factor(band: Band, n: int) -> float:
@@ -139,9 +143,12 @@ def ratio_interval(ratios: Sequence[float], *, until_sure: bool = False) -> Rati
     confidences = _WHERE_LOOKED_AT_AGAIN if until_sure else {}
     reach = student_t(confidences.get(TIE_CONFIDENCE, TIE_CONFIDENCE), len(logs) - 1) * error
     narrow = student_t(confidences.get(BAND_CONFIDENCE, BAND_CONFIDENCE), len(logs) - 1) * error
-    return RatioInterval(
-        math.exp(middle), math.exp(middle - reach), math.exp(middle + reach), math.expm1(narrow), len(logs)
-    )
+    half_width = math.expm1(min(narrow, _FARTHEST_LOG))
+    return RatioInterval(_exp(middle), _exp(middle - reach), _exp(middle + reach), half_width, len(logs))
+
+
+def _exp(power: float) -> float:
+    return math.exp(max(-_FARTHEST_LOG, min(power, _FARTHEST_LOG)))
 
 
 def judge(interval: RatioInterval | None, *, lower_is_better: bool | None) -> Verdict:

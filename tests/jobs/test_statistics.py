@@ -18,6 +18,7 @@ from jobs.statistics import (
     band_factor,
     judge,
     ratio_interval,
+    repeats_interval,
     spread_of,
     student_t,
 )
@@ -77,6 +78,17 @@ def test_the_interval_is_that_of_a_t_test_on_paired_logs() -> None:
     assert found is not None
     assert (found.low, found.high) == pytest.approx((math.exp(test.low), math.exp(test.high)))
     assert found.ratio == pytest.approx(math.prod(ratios) ** (1 / 5))
+
+
+@pytest.mark.parametrize("ratios", [[1e-200, 1e200], [1e150, 1e300], [1e-300, 1e-150], [1e-320, 1e-310]])
+def test_absurd_ratios_have_ends_that_can_be_written_down_and_divided_by(ratios: list[float]) -> None:
+    found = ratio_interval(ratios)
+    assert found
+    ends = [found.low, found.high, *found.likely, found.ratio, 1 + found.half_width]
+    assert all(0 < end < math.inf and 0 < 1 / end < math.inf for end in ends)
+    assert found.low <= found.likely[0] <= found.ratio <= found.likely[1] <= found.high
+    low, high = repeats_interval(ratios) or (0.0, 0.0)
+    assert 0 < low < high < math.inf
 
 
 def test_turning_all_ratios_round_turns_the_interval_round() -> None:
