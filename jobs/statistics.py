@@ -22,6 +22,9 @@ _WHERE_LOOKED_AT_AGAIN = {BAND_CONFIDENCE: 0.98, TIE_CONFIDENCE: 0.997}
 # A ratio is known well enough for a verdict of equality once its 95 % interval reaches no further than this.
 NARROW_HALF_WIDTH = 0.02
 
+# What is not known within such a factor, either way, is not known yet: the ends of its interval would only mislead.
+WIDEST_FACTOR = 2.0
+
 # The ends of an interval stay within e to so much either way: past some 709 there is no float, nor one to divide by.
 _FARTHEST_LOG = 700.0
 
@@ -149,6 +152,11 @@ def ratio_interval(ratios: Sequence[float], *, until_sure: bool = False) -> Rati
 
 def _exp(power: float) -> float:
     return math.exp(max(-_FARTHEST_LOG, min(power, _FARTHEST_LOG)))
+
+
+def is_told(low: float, high: float) -> bool:
+    """Whether an interval of what is positive says where that lies: its ends are a factor of two from its middle."""
+    return low <= 0 or high / low <= WIDEST_FACTOR**2
 
 
 def judge(interval: RatioInterval | None, *, lower_is_better: bool | None) -> Verdict:

@@ -8,6 +8,7 @@ from jobs.contract.states import Outcome
 from jobs.figures.style import Figure, colour_of, in_lines, layout, on_screen, titled
 from jobs.selectors.studies import StudyRow, StudyView
 from jobs.selectors.study_words import in_short
+from jobs.statistics import RatioInterval, is_told
 
 _FEW = 12
 _LEAST_PX = 260
@@ -56,8 +57,12 @@ def _memory_figure(names: Sequence[str], memory: Sequence[float | None]) -> Figu
 
 
 def _speed_figure(rows: Sequence[StudyRow], names: Sequence[str]) -> Figure | None:
-    """How many times faster than the baseline each is, with the 95 % interval; 1 is the baseline."""
-    told = [(place, 1 / row.time.ratio, row.time.likely) for place, row in enumerate(rows) if row.time]
+    """How many times faster than the baseline each is, with the 95 % interval; 1 is the baseline.
+
+    An interval that reaches too far to say anything is not drawn: the others could not be seen beside it.
+    """
+    told = [(place, 1 / row.time.ratio, _drawn(row.time)) for place, row in enumerate(rows) if row.time]
+    are_told = [is_told(*row.time.likely) for row in rows if row.time]
     if not told:
         return None
     points = {
@@ -73,16 +78,24 @@ def _speed_figure(rows: Sequence[StudyRow], names: Sequence[str]) -> Figure | No
         },
         "text": [names[place] for place, _factor, _likely in told],
         "hovertemplate": "%{text}: %{x:.3f}<extra></extra>",
-        "marker": {"size": 9, "color": colour_of(0)},
+        "marker": {
+            "size": 9,
+            "color": colour_of(0),
+            "symbol": ["circle" if is_one_told else "circle-open" for is_one_told in are_told],
+        },
         "meta": {"place": 0},
     }
     words = "; ".join(f"{names[place]} {factor:.3g}" for place, factor, _likely in told)
-    title = gettext("Times faster")
-    shape = _across(
-        names, title, gettext("Than the baseline, which is 1; with the 95 % interval over paired repeats."), words
-    )
+    caption = gettext("Than the baseline, which is 1; with the 95 % interval over paired repeats.")
+    if not all(are_told):
+        caption += " " + gettext("An open circle is not known within a factor of two yet: more repeats are needed.")
+    shape = _across(names, gettext("Times faster"), caption, words)
     shape["shapes"] = [_upright(1.0)]
     return {"data": [points], "layout": shape}
+
+
+def _drawn(time: RatioInterval) -> tuple[float, float]:
+    return time.likely if is_told(*time.likely) else (time.ratio, time.ratio)
 
 
 def _runs_figure(rows: Sequence[StudyRow], names: Sequence[str]) -> Figure | None:

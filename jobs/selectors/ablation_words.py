@@ -1,26 +1,21 @@
 """An ablation in words: factors with their intervals, and whether they make up the total."""
 
-import math
-
 from django.utils.translation import gettext as _
 
 from jobs.ablation import Together
 from jobs.equal_loss import LossComparison, LossVerdict
 from jobs.selectors.ablation import Waterfall
-from jobs.statistics import RatioInterval
+from jobs.selectors.interval_words import more_repeats
+from jobs.statistics import RatioInterval, is_told
 
 
 def factor_words(interval: RatioInterval | None) -> str:
     """A factor with its 95 % interval."""
     if interval is None:
         return _("–")
-    reach = math.log1p(interval.half_width)
-    low, high = (interval.ratio * math.exp(sign * reach) for sign in (-1, 1))
-    return _("× %(ratio)s (%(low)s to %(high)s)") % {
-        "ratio": f"{interval.ratio:.3f}",
-        "low": f"{low:.3f}",
-        "high": f"{high:.3f}",
-    }
+    low, high = interval.likely
+    ends = _("%(low)s to %(high)s") % {"low": f"{low:.3f}", "high": f"{high:.3f}"}
+    return f"× {interval.ratio:.3f} ({ends if is_told(low, high) else more_repeats()})"
 
 
 def loss_words(loss: LossComparison | None) -> str:
@@ -46,6 +41,7 @@ def together_words(waterfall: Waterfall) -> str:
         "total": f"{factors.total.ratio:.3f}",
         "interaction": factor_words(factors.interaction),
         "reach": f"{factors.interaction.half_width:.1%}",
+        "noise": _noise(factors.interaction),
     }
     sentences = {
         Together.INTERACT: _(
@@ -57,7 +53,11 @@ def together_words(waterfall: Waterfall) -> str:
         ),
         Together.TOO_NOISY: _(
             "The factors multiply to %(product)s and all together make %(total)s; "
-            "too noisy here to tell whether they interact (± %(reach)s)."
+            "too noisy here to tell whether they interact (%(noise)s)."
         ),
     }
     return sentences[factors.together] % numbers
+
+
+def _noise(interaction: RatioInterval) -> str:
+    return f"± {interaction.half_width:.1%}" if is_told(*interaction.likely) else more_repeats()

@@ -2,6 +2,7 @@
 
 from django.utils.translation import gettext as _
 
+from jobs.selectors.interval_words import interval_words, ratio_interval_words
 from jobs.selectors.leaderboard import WANTED_SEEDS, BoardRow, BoardView, Standing
 from jobs.selectors.study_words import diverged_words
 from jobs.statistics import Verdict
@@ -55,8 +56,7 @@ def ratio_words(row: BoardRow) -> str:
     """The ranking figure beside the baseline's."""
     if row.ratio is None:
         return _("Too few pairs of the same seed for an interval.")
-    numbers = {"low": f"{row.ratio.low:.3f}", "high": f"{row.ratio.high:.3f}", "n": row.ratio.n}
-    return _("99 %% interval of the ratio %(low)s to %(high)s, n = %(n)s.") % numbers
+    return ratio_interval_words(row.ratio)
 
 
 def headline(view: BoardView) -> str:
@@ -76,11 +76,9 @@ def headline(view: BoardView) -> str:
     ratio = 1 / winner.ratio.ratio if view.metric.lower_is_better else winner.ratio.ratio
     low, high = winner.ratio.likely
     low, high = (1 / high, 1 / low) if view.metric.lower_is_better else (low, high)
-    words = _("First: %(ratio)s times better than the baseline (95 %% interval %(low)s to %(high)s, n = %(n)s).") % {
+    words = _("First: %(ratio)s times better than the baseline (%(interval)s).") % {
         "ratio": f"{ratio:.2f}",
-        "low": f"{low:.2f}",
-        "high": f"{high:.2f}",
-        "n": winner.ratio.n,
+        "interval": interval_words(low, high, winner.ratio.n, confidence=95),
     }
     return " ".join(filter(None, [words, _not_equal(winner), diverged_words(winner.outcomes, winner.num_runs)]))
 

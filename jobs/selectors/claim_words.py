@@ -5,6 +5,7 @@ from django.utils.translation import gettext as _
 from jobs.claim_verdict import ClaimVerdict, Measured
 from jobs.contract.claims import Promise, Quantity
 from jobs.selectors.claims import Evidence, PresetState, Standing
+from jobs.selectors.interval_words import interval_words
 
 
 def promise_words(promise: Promise) -> str:
@@ -21,12 +22,11 @@ def measured_words(promise: Promise, measured: Measured | None) -> str:
     if measured is None:
         return _("Too few repeats for a verdict.")
     if promise.quantity is Quantity.TIME:
-        factors = [f"{value:.2f}" for value in (measured.factor, measured.low, measured.high)]
-        return _("%(factor)s times as fast (99 %% interval %(low)s to %(high)s, n = %(n)s)") % _places(
-            factors, measured
-        )
-    shares = [_percent(1 / value) for value in (measured.factor, measured.high, measured.low)]
-    return _("%(factor)s of the memory (99 %% interval %(low)s to %(high)s, n = %(n)s)") % _places(shares, measured)
+        interval = interval_words(measured.low, measured.high, measured.n, confidence=99)
+        return _("%(factor)s times as fast (%(interval)s)") % {"factor": f"{measured.factor:.2f}", "interval": interval}
+    ends = 1 / measured.high, 1 / measured.low
+    interval = interval_words(*ends, measured.n, confidence=99, show=_percent)
+    return _("%(share)s of the memory (%(interval)s)") % {"share": _percent(1 / measured.factor), "interval": interval}
 
 
 def verdict_words(verdict: ClaimVerdict) -> str:
@@ -65,10 +65,6 @@ def ground_words(evidence: Evidence) -> str:
     versions = [("PyTorch", "torch"), (_("driver"), "driver"), (_("engine"), "engine")]
     known = [f"{label} {evidence.versions[name]}" for label, name in versions if evidence.versions.get(name)]
     return ", ".join([evidence.device_name, *known])
-
-
-def _places(values: list[str], measured: Measured) -> dict[str, object]:
-    return dict(zip(("factor", "low", "high"), values, strict=True)) | {"n": measured.n}
 
 
 def _percent(share: float) -> str:

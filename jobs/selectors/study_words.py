@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 from jobs.contract.states import Outcome
 from jobs.equal_loss import LossVerdict
 from jobs.messages import option_title
+from jobs.selectors.interval_words import interval_words
 from jobs.selectors.studies import StudyRow, StudyView
 from jobs.statistics import RatioInterval, Verdict
 
@@ -89,15 +90,14 @@ def _time_words(time: RatioInterval, verdict: Verdict) -> str:
         return _("Too noisy here to tell its speed (n = %(n)s).") % {"n": time.n}
     if verdict is Verdict.BETTER:
         return f"{_faster(time)}."
-    low, high = time.likely
-    numbers = {"ratio": f"{time.ratio:.2f}", "low": f"{low:.2f}", "high": f"{high:.2f}", "n": time.n}
-    return _("%(ratio)s times slower (95 %% interval %(low)s to %(high)s, n = %(n)s).") % numbers
+    interval = interval_words(*time.likely, time.n, confidence=95)
+    return _("%(ratio)s times slower (%(interval)s).") % {"ratio": f"{time.ratio:.2f}", "interval": interval}
 
 
 def _faster(time: RatioInterval) -> str:
     low, high = time.likely
-    numbers = {"ratio": f"{1 / time.ratio:.2f}", "low": f"{1 / high:.2f}", "high": f"{1 / low:.2f}", "n": time.n}
-    return _("%(ratio)s times faster (95 %% interval %(low)s to %(high)s, n = %(n)s)") % numbers
+    interval = interval_words(1 / high, 1 / low, time.n, confidence=95)
+    return _("%(ratio)s times faster (%(interval)s)") % {"ratio": f"{1 / time.ratio:.2f}", "interval": interval}
 
 
 def _loss_words(row: StudyRow) -> str:

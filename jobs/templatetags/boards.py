@@ -9,8 +9,9 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext
 
+from jobs.selectors.interval_words import more_repeats
 from jobs.selectors.leaderboard import BoardMetric, Cell
-from jobs.statistics import Verdict
+from jobs.statistics import Verdict, is_told
 from jobs.templatetags.pitwall import figure, memory, option_value, significant
 from jobs.views.rows import Chip
 
@@ -69,10 +70,17 @@ def board_cell(metric: BoardMetric, cell: Cell) -> SafeString | str:
         return format_html(
             '<span class="warn-text">{}</span><span class="spread">n={}</span>', gettext("not reached"), cell.n
         )
-    interval = "" if cell.low is None or cell.high is None else f"{_bare(metric, cell.low)}–{_bare(metric, cell.high)} "
     missed = gettext("reached by %(k)s of %(n)s") % {"k": cell.n - cell.num_missed, "n": cell.n}
     count = missed if cell.num_missed else f"n={cell.n}"
+    interval = _interval(metric, cell)
     return format_html('{}<span class="spread">{}{}</span>', _shown(metric, cell.median), interval, count)
+
+
+def _interval(metric: BoardMetric, cell: Cell) -> str:
+    if cell.low is None or cell.high is None:
+        return ""
+    ends = f"{_bare(metric, cell.low)}–{_bare(metric, cell.high)}"
+    return f"{ends if is_told(cell.low, cell.high) else more_repeats()} "
 
 
 def _shown(metric: BoardMetric, value: float) -> Any:

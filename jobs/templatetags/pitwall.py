@@ -24,8 +24,9 @@ from jobs.messages import translate
 from jobs.models.job import STATE_LABELS
 from jobs.selectors.baseline import Cell
 from jobs.selectors.fleet import Rate
+from jobs.selectors.interval_words import interval_words, more_repeats, ratio_interval_words
 from jobs.selectors.waiting import about as roughly
-from jobs.statistics import Band, Verdict
+from jobs.statistics import WIDEST_FACTOR, Band, RatioInterval, Verdict
 
 register = template.Library()
 
@@ -260,7 +261,9 @@ def spread(name: str, cell: Cell, band: Band) -> SafeString | str:
         ends = (metric_value(name, cell.spread.low), metric_value(name, cell.spread.high))
         around = format_html("{}–{}", *ends)
     else:
-        around = format_html("± {}", metric_value(name, cell.spread.high - cell.spread.mean))
+        reach = cell.spread.high - cell.spread.mean
+        is_wide = band is Band.INTERVAL and reach > abs(cell.spread.mean) * (WIDEST_FACTOR - 1)
+        around = more_repeats() if is_wide else format_html("± {}", metric_value(name, reach))
     return format_html('<span class="spread">{} <span class="unit">n={}</span></span>', around, cell.spread.n)
 
 
@@ -306,12 +309,13 @@ def _manner(cell: Cell) -> str:
 def _interval_in_words(cell: Cell) -> str:
     if cell.interval is None:
         return gettext("Fewer than two pairs of runs with the same seed: no verdict.")
-    numbers = {
-        "low": significant(cell.interval.low, 4),
-        "high": significant(cell.interval.high, 4),
-        "n": cell.interval.n,
-    }
-    return gettext("99 %% interval of the ratio %(low)s to %(high)s, from %(n)s pairs.") % numbers
+    return ratio_interval_words(cell.interval)
+
+
+@register.filter
+def interval_of(ratio: RatioInterval) -> str:
+    """The 99 % interval of a ratio in words, to stand behind it."""
+    return interval_words(ratio.low, ratio.high, ratio.n, confidence=99, show=lambda end: significant(end, 3))
 
 
 @register.filter

@@ -86,7 +86,7 @@ def test_groups_of_repeats_have_mean_spread_and_verdict(web: Client, alice: User
     page = page_of(web, f"{ids}&group=precision&baseline={jobs[0].pk}&band=minmax")
     assert "n=3" in page
     assert "<em>better</em>" in page
-    assert "99 % interval of the ratio 0.5000 to 0.5000, from 3 pairs." in page
+    assert "Ratio, seed by seed: 99 % interval 0.500 to 0.500, n = 3." in page
     figures = fetched(web, "curves", f"{ids}&group=precision")
     assert [trace["name"] for trace in lines(figures)] == ["fp32", "bf16-mixed"]
     assert [trace["meta"]["part"] for trace in figures["figures"][0]["data"]][:2] == ["low", "high"]
