@@ -71,8 +71,9 @@ class Agreement(models.TextChoices):
     """What came of measuring a configuration again."""
 
     OPEN = "", _("being reproduced")
-    AGREED = "agreed", _("verified")
+    AGREED = "agreed", _("verified")  # shown to be close, see `jobs.reproduction`
     DIFFERED = "differed", _("not reproduced")
+    UNSURE = "unsure", _("not enough to tell")
     MOVED = "moved", _("ran on other ground")  # another device or other versions, so that nothing can be said
     STOPPED = "stopped", _("stopped")  # too few runs ended by themselves; queued again, they may still tell
 
@@ -88,7 +89,7 @@ class Reproduction(models.Model):
     jobs: "models.ManyToManyField[Job, models.Model]" = models.ManyToManyField("Job", related_name="reproductions")
     originals = models.JSONField()  # the runs that are measured again, as the entry held them
     agreement = models.CharField(max_length=10, choices=Agreement.choices, default=Agreement.OPEN, blank=True)
-    finding = models.JSONField(default=dict)  # ratio, low, high and n of the step times, new to old
+    finding = models.JSONField(default=dict)  # ratio, low, high and n of the step times, new to old; loss: its verdict
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -26,6 +26,7 @@ from jobs.loss_course import time_to
 from jobs.messages import option_title
 from jobs.models import Board, BoardEntry, User, Workload
 from jobs.ranking import Repeats, middle_of, ratio_to, seed_differences, share_places
+from jobs.reproduction import seeds_wanted
 from jobs.selectors.board_filter import BoardFilter
 from jobs.selectors.jobs import teams_of
 from jobs.statistics import RatioInterval, Verdict, judge, repeats_interval
@@ -155,6 +156,11 @@ class BoardRow:
     def num_seeds(self) -> int:
         """Different seeds among them."""
         return len({run.seed for run in self.runs})
+
+    @property
+    def num_wanted(self) -> int:
+        """Seeds that it takes to verify it."""
+        return seeds_wanted(self.runs)
 
     @property
     def job_ids(self) -> list[int]:

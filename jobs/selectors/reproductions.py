@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from django.db.models import Prefetch
 from django.utils.translation import gettext
 
+from jobs.equal_loss import LossVerdict
 from jobs.models import Job, Reproduction
 from jobs.models.board import Agreement
+from jobs.reproduction import WITHIN
+from jobs.selectors.interval_words import interval_words
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,24 @@ def _view(one: Reproduction) -> ReproductionView:
 def _words(one: Reproduction, num_ended: int, num_jobs: int) -> str:
     if one.agreement == Agreement.OPEN:
         return gettext("%(done)s of %(all)s runs ended") % {"done": num_ended, "all": num_jobs}
-    if not one.finding:
+    if "ratio" not in one.finding:
         return ""
-    numbers = {name: f"{one.finding[name]:.3g}" for name in ("ratio", "low", "high")} | {"n": one.finding["n"]}
-    return gettext("%(ratio)s× the step time (99 %% interval %(low)s to %(high)s, n = %(n)s)") % numbers
+    low, high, n = (one.finding[name] for name in ("low", "high", "n"))
+    interval = interval_words(low, high, n, confidence=99, show="{:.3g}".format)
+    found = gettext("%(ratio)s× the step time (%(interval)s)") % {
+        "ratio": f"{one.finding['ratio']:.3g}",
+        "interval": interval,
+    }
+    return f"{found}{_conclusion(one)}"
+
+
+def _conclusion(one: Reproduction) -> str:
+    """What the interval comes to, and why it is not enough where it is not."""
+    within = {"within": f"{100 * WITHIN:g} %"}
+    if one.agreement == Agreement.AGREED:
+        return gettext(": all of it within %(within)s") % within
+    if one.agreement != Agreement.UNSURE:
+        return ""
+    if one.finding.get("loss") == LossVerdict.INSUFFICIENT:
+        return gettext(": its loss is not shown to be what it was")
+    return gettext(": not all of it within %(within)s, more repeats are needed") % within

@@ -8,32 +8,37 @@ from django.utils.translation import gettext
 
 from jobs.board_runs import BoardRun
 from jobs.contract.states import Outcome
-from jobs.equal_loss import LossVerdict, compare_losses
+from jobs.equal_loss import LossVerdict, capped_margin, compare_losses
 from jobs.models import BoardEntry, Job, Reproduction, User, Workload
 from jobs.models.board import UNDECIDED, Agreement
 from jobs.ranking import Repeats, ratio_to, seed_differences
+from jobs.reproduction import is_verified, newest_by_seed, seeds_wanted
 from jobs.selectors.asked_work import asks_for_configuration, open_runs
 from jobs.selectors.jobs import visible_jobs
 from jobs.services.clone import spec_to_repeat
 from jobs.services.errors import NotPossible
 from jobs.services.submit import submit_job
+from jobs.statistics import RatioInterval
 
-MOST_SEEDS = 5
-_LEAST_SEEDS = 2  # one pair has no interval
 _SAYS_NOTHING = (Outcome.CANCELLED, Outcome.LOST)  # it was ended from outside
 
 
 def reproduce(entry: BoardEntry, by: User) -> Reproduction:
-    """Queue the newest run of each seed again, of five seeds at most.
+    """Queue the newest run of each seed again, of as many seeds as its noise asks for.
 
-    Raises `NotPossible` where there are too few seeds to tell, or where it is being reproduced already, and
-    `SpecRefused` as a submission does.
+    Raises `NotPossible` where there are fewer, or where it is being reproduced already, and `SpecRefused` as a
+    submission does.
     """
     with transaction.atomic():
         _lock(entry)
-        originals = newest_by_seed([BoardRun.from_json(stored) for stored in entry.runs])[-MOST_SEEDS:]
-        if len(originals) < _LEAST_SEEDS:
-            raise NotPossible(gettext("One seed cannot be verified: add repeats first."))
+        runs = [BoardRun.from_json(stored) for stored in entry.runs]
+        wanted = seeds_wanted(runs)
+        originals = newest_by_seed(runs)[-wanted:]
+        if len(originals) < wanted:
+            raise NotPossible(
+                gettext("%(n)s of the %(wanted)s seeds that it takes to verify it are there: add repeats first.")
+                % {"n": len(originals), "wanted": wanted}
+            )
         if entry.reproductions.filter(agreement__in=UNDECIDED, jobs__outcome=None).exists():
             raise NotPossible(gettext("This configuration is being reproduced already."))
         sources = _sources(by, [run.job for run in originals])
@@ -43,8 +48,8 @@ def reproduce(entry: BoardEntry, by: User) -> Reproduction:
     return reproduction
 
 
-def add_repeats(entry: BoardEntry, by: User, wanted: int = MOST_SEEDS) -> list[Job]:
-    """Queue runs with seeds that the configuration lacks, those of the baseline first, until it has as many as wanted.
+def add_repeats(entry: BoardEntry, by: User) -> list[Job]:
+    """Queue runs with seeds that the configuration lacks, those of the baseline first, until it could be verified.
 
     Seeds that wait or run are not queued once more. Raises `NotPossible` where it has them, `SpecRefused` as a
     submission does.
@@ -52,6 +57,7 @@ def add_repeats(entry: BoardEntry, by: User, wanted: int = MOST_SEEDS) -> list[J
     with transaction.atomic():
         _lock(entry)
         known = {stored["seed"] for stored in entry.runs}
+        wanted = seeds_wanted([BoardRun.from_json(stored) for stored in entry.runs])
         if not known or len(known) >= wanted:
             raise NotPossible(gettext("This configuration has its repeats already."))
         job_id = entry.runs[-1]["job"]
@@ -71,12 +77,6 @@ def _open_seeds(entry: BoardEntry, source: Job) -> set[int]:
     """The seeds of jobs that wait or run in the source's queue and ask for this configuration of the board's work."""
     jobs = [job for job in open_runs(entry.board) if job.queue_id == source.queue_id]
     return {job.spec["seed"] for job in jobs if asks_for_configuration(job.stored_spec.spec, entry.configuration)}
-
-
-def newest_by_seed(runs: Sequence[BoardRun]) -> list[BoardRun]:
-    """One run of each seed, the newest, in the order of their ends."""
-    newest = {run.seed: run for run in runs}
-    return sorted(newest.values(), key=lambda run: run.ended_at)
 
 
 def missing_seeds(known: set[int], of_baseline: Sequence[int], wanted: int) -> list[int]:
@@ -129,16 +129,22 @@ def _judged(reproduction: Reproduction, jobs: Sequence[Job]) -> tuple[Agreement,
     telling = [job for job in jobs if job.outcome not in _SAYS_NOTHING and not _is_in_parts(job)]
     ended_well = [job for job in telling if job.outcome == Outcome.SUCCEEDED]
     times = ratio_to(_figures(ended_well, "steady_step_time_ms"), _original(originals, "steady_step_time_ms"))
-    finding = {"n": times.n, "ratio": times.ratio, "low": times.low, "high": times.high} if times else {}
-    if times is None and len(ended_well) == len(telling) < len(jobs):
-        return Agreement.STOPPED, {}
-    agrees = (
-        len(ended_well) == len(telling)
-        and times is not None
-        and times.contains_one
-        and _is_loss_alike(board.workload_key, ended_well, originals)
-    )
-    return Agreement.AGREED if agrees else Agreement.DIFFERED, finding
+    loss = _loss_verdict(board.workload_key, ended_well, originals)
+    finding: dict[str, Any] = {"loss": loss} if loss else {}
+    if times:
+        finding |= {"n": times.n, "ratio": times.ratio, "low": times.low, "high": times.high}
+    agreement = _agreement(times, loss) if len(ended_well) == len(telling) else Agreement.DIFFERED
+    if agreement is Agreement.UNSURE and len(telling) < len(jobs):
+        agreement = Agreement.STOPPED
+    return agreement, finding
+
+
+def _agreement(times: RatioInterval | None, loss: LossVerdict | None) -> Agreement:
+    if loss is LossVerdict.WORSE:
+        return Agreement.DIFFERED
+    if times and is_verified(times):
+        return Agreement.AGREED if loss is None or loss.may_rank else Agreement.UNSURE
+    return Agreement.DIFFERED if times and not times.contains_one else Agreement.UNSURE
 
 
 def _is_in_parts(job: Job) -> bool:
@@ -156,11 +162,12 @@ def _original(originals: Sequence[BoardRun], name: str) -> Repeats:
     return [(seed, value) for seed, value in values if value is not None]
 
 
-def _is_loss_alike(workload_key: str, jobs: Sequence[Job], originals: Sequence[BoardRun]) -> bool:
-    """Whether the losses are not shown to be worse than they were."""
-    margin = Workload.objects.filter(pk=workload_key).values_list("loss_margin", flat=True).first()
-    if not margin:
-        return True
+def _loss_verdict(workload_key: str, jobs: Sequence[Job], originals: Sequence[BoardRun]) -> LossVerdict | None:
+    """How the losses stand to what they were; None where there is none that could be compared."""
+    fixed = Workload.objects.filter(pk=workload_key).values_list("loss_margin", flat=True).first()
+    if not fixed or fixed < 0:
+        return None
     again, before = _figures(jobs, "final_eval_loss"), _original(originals, "final_eval_loss")
+    margin = capped_margin(fixed, [loss for _seed, loss in before])
     compared = compare_losses(seed_differences(again, before), margin)
-    return compared is None or compared.verdict is not LossVerdict.WORSE
+    return compared.verdict if compared else None

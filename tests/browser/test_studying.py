@@ -10,7 +10,7 @@ from tests.browser.conftest import Site
 
 LONG = 30_000  # milliseconds, on a busy machine
 
-ANSWER = "bf16-mixed is 2.00 times faster (95 % interval 2.00 to 2.00, n = 3) at equal loss."
+ANSWER = "bf16-mixed is 2.00 times faster (95 % interval 2.00 to 2.00, n = 5) at equal loss."
 
 
 def test_a_study_is_built_watched_read_shared_and_reproduced(
@@ -21,9 +21,9 @@ def test_a_study_is_built_watched_read_shared_and_reproduced(
     page.click("#submit")
     page.wait_for_url(re.compile(r"/studies/\d+/$"))
     page.evaluate("window.wasNotReloaded = true")
-    expect(page.locator("#study")).to_contain_text("0 of 6 runs ended")
-    assert site.tell(f"study {page.url.rstrip('/').rsplit('/', 1)[1]}") == 6
-    expect(page.locator("#study")).to_contain_text("6 of 6 runs ended", timeout=LONG)
+    expect(page.locator("#study")).to_contain_text("0 of 10 runs ended")
+    assert site.tell(f"study {page.url.rstrip('/').rsplit('/', 1)[1]}") == 10
+    expect(page.locator("#study")).to_contain_text("10 of 10 runs ended", timeout=LONG)
     expect(page.locator("#study .lead")).to_contain_text(ANSWER)
     expect(page.locator("#study .js-plotly-plot")).to_have_count(4, timeout=LONG)
     assert page.evaluate("window.wasNotReloaded")
@@ -38,9 +38,9 @@ def _fill_in(page: Page) -> None:
     page.select_option("#id_dataset", "digits")
     page.select_option("#id_axis_1", "precision")
     page.fill("#id_values_1", "bf16-mixed, fp8")
-    page.fill("#id_num_repeats", "3")
+    page.fill("#id_num_repeats", "5")
     estimate = page.locator("#study-estimate")
-    expect(estimate).to_contain_text("2 configurations × 3 repeats", timeout=LONG)
+    expect(estimate).to_contain_text("2 configurations × 5 repeats", timeout=LONG)
     expect(estimate).to_contain_text("1 configuration would be left out")
 
 
@@ -49,7 +49,7 @@ def _reproduce_the_winner(page: Page, site: Site) -> None:
     expect(winner).to_contain_text("bf16-mixed", timeout=LONG)
     winner.get_by_role("button", name="Reproduce").click()
     expect(winner).to_contain_text("being reproduced", timeout=LONG)
-    assert site.tell("reproductions") == 3
+    assert site.tell("reproductions") == 5
     expect(winner).to_contain_text("verified", timeout=LONG)
 
 

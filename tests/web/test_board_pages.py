@@ -123,15 +123,18 @@ def test_the_menu_leads_to_another_board(web: Client, runs: list[Job], alice: Us
     assert web.get(f"/leaderboard/?board={first.pk}").headers["Location"] == f"/leaderboard/{first.pk}/"
 
 
-def test_reproducing_repeating_and_another_baseline(web: Client, runs: list[Job]) -> None:
+def test_reproducing_repeating_and_another_baseline(web: Client, runs: list[Job], alice: User) -> None:
     board = Board.objects.get()
     fast = board.entries.order_by("-pk")[0]
+    assert f"entries/{fast.pk}/reproduce" not in page_of(web), "of two seeds nothing could be verified"
+    assert "3 repeats are queued." in web.post(f"/leaderboard/entries/{fast.pk}/repeat/", follow=True).content.decode()
+    for seed in (2, 3, 4):
+        make_ended_job(alice, spec=make_spec(seed=seed, **FAST), summary={"steady_step_time_ms": 10.0})
     page = web.post(f"/leaderboard/entries/{fast.pk}/reproduce/", {"next": f"/leaderboard/{board.pk}/"}, follow=True)
-    assert "2 runs are queued again." in page.content.decode()
-    assert "0 of 2 runs ended" in page.content.decode()
+    assert "5 runs are queued again." in page.content.decode()
+    assert "0 of 5 runs ended" in page.content.decode()
     again = web.post(f"/leaderboard/entries/{fast.pk}/reproduce/", follow=True).content.decode()
     assert "being reproduced already" in again
-    assert "3 repeats are queued." in web.post(f"/leaderboard/entries/{fast.pk}/repeat/", follow=True).content.decode()
     web.post(f"/leaderboard/{board.pk}/baseline/", {"entry": fast.pk})
     board.refresh_from_db()
     assert board.baseline == fast
