@@ -25,6 +25,7 @@ class AuditQuery(Query):
     job: int | None = Field(None, ge=1, le=_MAX_ID, description="Only what was done to this job.")
     study: int | None = Field(None, ge=1, le=_MAX_ID, description="Only what was done to this study as a whole.")
     board: int | None = Field(None, ge=1, le=_MAX_ID, description="Only what was done to this leaderboard.")
+    search: int | None = Field(None, ge=1, le=_MAX_ID, description="Only what was done to this search.")
     queue: str | None = Field(None, max_length=50, description="Only what was done to this queue and its jobs.")
     worker: int | None = Field(None, ge=1, le=_MAX_ID, description="Only what was done to this worker and its devices.")
     actor: str | None = Field(None, max_length=150, description="Only what this person did.")
@@ -46,6 +47,7 @@ class AuditEntryOut(Schema):
     job: int | None
     study: int | None
     board: int | None
+    search: int | None
     queue: str | None
     worker: int | None
     detail: dict[str, Any]
@@ -65,6 +67,7 @@ class AuditEntryOut(Schema):
             job=entry.job_id,
             study=entry.study_id,
             board=entry.board_id,
+            search=entry.search_id,
             queue=entry.queue.name if entry.queue else None,
             worker=entry.worker_id,
             detail=entry.detail,
@@ -86,6 +89,7 @@ def audit(request: HttpRequest, query: ninja.Query[AuditQuery]) -> AuditPageOut:
         "job_id": asked.job,
         "study_id": asked.study,
         "board_id": asked.board,
+        "search_id": asked.search,
         "queue__name": asked.queue,
         "worker_id": asked.worker,
         "actor_name": asked.actor,

@@ -31,6 +31,7 @@ class AuditAction(models.TextChoices):
     UNSHARE = "unshare", _("End of share")
     DROP_POINTS = "drop_points", _("Drop points")
     BASELINE = "baseline", _("Baseline")
+    STOP = "stop", _("Stop")
 
 
 class AppendOnly(models.QuerySet["AuditEntry"]):
@@ -56,6 +57,7 @@ class AuditEntry(models.Model):
     job = models.ForeignKey("Job", null=True, blank=True, on_delete=models.SET_NULL, related_name="audit")
     study = models.ForeignKey("Study", null=True, blank=True, on_delete=models.SET_NULL, related_name="audit")
     board = models.ForeignKey("Board", null=True, blank=True, on_delete=models.SET_NULL, related_name="audit")
+    search = models.ForeignKey("Search", null=True, blank=True, on_delete=models.SET_NULL, related_name="audit")
     queue = models.ForeignKey("Queue", null=True, blank=True, on_delete=models.SET_NULL, related_name="audit")
     worker = models.ForeignKey("Worker", null=True, blank=True, on_delete=models.SET_NULL, related_name="audit")
     device = models.ForeignKey("Device", null=True, blank=True, on_delete=models.SET_NULL, related_name="audit")

@@ -9,7 +9,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from jobs.contract.spec import TrainSpec
-from jobs.models import AuditAction, AuditEntry, Job, Study, User
+from jobs.models import AuditAction, AuditEntry, Job, Search, Study, User
 from jobs.selectors.jobs import teams_of
 from jobs.selectors.study_words import changes_in_short
 
@@ -37,6 +37,7 @@ _SENTENCES: dict[str, str | Promise] = {
     AuditAction.SHARE: _("shared its report by a link"),
     AuditAction.UNSHARE: _("took back the link to its report"),
     AuditAction.BASELINE: _("made %(after)s its baseline instead of %(before)s"),
+    AuditAction.STOP: _("stopped it"),
     AuditAction.DROP_POINTS: _("dropped single points of %(runs)s runs older than %(days)s days"),
 }
 
@@ -58,18 +59,20 @@ class AuditPage:
 
 
 def visible_entries(user: User) -> QuerySet[AuditEntry]:
-    """What was done to the jobs, studies and boards of the user's teams, newest first; for staff everything."""
+    """What was done to the jobs, studies, boards and searches of the user's teams, newest first; staff see all."""
     entries = AuditEntry.objects.order_by("-pk")
     teams = teams_of(user)
     return (
         entries
         if user.is_staff
-        else entries.filter(Q(job__team__in=teams) | Q(study__team__in=teams) | Q(board__team__in=teams))
+        else entries.filter(
+            Q(job__team__in=teams) | Q(study__team__in=teams) | Q(board__team__in=teams) | Q(search__team__in=teams)
+        )
     )
 
 
-def history_of(subject: Job | Study) -> list[AuditLine]:
-    """What people did to a job or a study, newest first; no more than a page of it."""
+def history_of(subject: Job | Study | Search) -> list[AuditLine]:
+    """What people did to a job, a study or a search, newest first; no more than a page of it."""
     return [audit_line(entry) for entry in subject.audit.all()[:PAGE_SIZE]]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils.translation import gettext
 
-from jobs.models import Board, Device, Job, Queue, Study, User, Worker
+from jobs.models import Board, Device, Job, Queue, Search, Study, User, Worker
 from jobs.models.audit import AuditAction, AuditEntry
 from jobs.services.errors import NotPossible
 
@@ -28,6 +28,7 @@ def note(
     job: Job | None = None,
     study: Study | None = None,
     board: Board | None = None,
+    search: Search | None = None,
     queue: Queue | None = None,
     worker: Worker | None = None,
     device: Device | None = None,
@@ -35,7 +36,7 @@ def note(
     **detail: Any,
 ) -> AuditEntry:
     """Keep who did what; `by` is None where Pitwall did it itself. The first thing named is the subject, if any is."""
-    subject = job or study or board or device or worker or queue
+    subject = job or study or board or search or device or worker or queue
     entry = AuditEntry(
         actor=by,
         actor_name=by.get_username() if by else "",
@@ -44,6 +45,7 @@ def note(
         job=job,
         study=study,
         board=board,
+        search=search,
         queue=queue or (job.queue if job else None),
         worker=worker or (device.worker if device else None),
         device=device,

@@ -17,7 +17,7 @@ from jobs.contract.search_space import axes_of
 from jobs.contract.spec import TrainSpec, parse_spec
 from jobs.contract.states import OPEN_STATES, State
 from jobs.messages import translate
-from jobs.models import Job, Queue, Search, Study, Team, User
+from jobs.models import AuditAction, Job, Queue, Search, Study, Team, User
 from jobs.models.search import OPEN_STAGES, SearchStage
 from jobs.search import Costs, finalists, least_screening_runs, next_batch, reference
 from jobs.search_points import Point, Space, Trial
@@ -25,7 +25,7 @@ from jobs.selectors.hosts import findings_for
 from jobs.selectors.searches import costs_of, open_searches, trials_of
 from jobs.selectors.study_words import changes_in_short
 from jobs.services.actions import Act, Order, Result, perform_all
-from jobs.services.audit import clean_reason
+from jobs.services.audit import clean_reason, note
 from jobs.services.errors import NotPossible, SpecRefused
 from jobs.services.estimates import want_estimate
 from jobs.services.studies import create_study
@@ -103,6 +103,7 @@ def stop_search(search: Search, by: User, reason: str = "") -> list[Result]:
         if not locked.is_open:
             raise NotPossible(gettext("This search has ended already."))
         _end(locked, SearchStage.STOPPED, reason)
+        note(by, AuditAction.STOP, search=locked, reason=reason)
         studies = [study for study in (locked.screening_id, locked.finals_id) if study]
         open_runs = Job.objects.filter(study__in=studies, state__in=OPEN_STATES).values_list("pk", flat=True)
         return perform_all(by, list(open_runs), Order(Act.CANCEL, reason))

@@ -14,6 +14,7 @@ from jobs.forms.search import SearchForm
 from jobs.live import list_version, read_open_jobs
 from jobs.messages import translate, translate_with_field
 from jobs.models import Job, Search
+from jobs.selectors.audit import history_of
 from jobs.selectors.search_words import search_words
 from jobs.selectors.searches import ScreenedPoint, may_change_search, view_search, visible_searches
 from jobs.services.clone import spec_to_repeat
@@ -120,6 +121,7 @@ def search(request: HttpRequest, pk: int) -> HttpResponse:
         "best": change_chips(view.best.changes) if view.best else [],
         "base": chips(view.search.base),
         "may_change": may_change_search(person(request), view.search),
+        "history": history_of(view.search),
         "version": version,
     }
     template = "searches/_search.html" if request.headers.get("HX-Request") else "searches/search.html"

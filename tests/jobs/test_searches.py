@@ -10,8 +10,9 @@ from jobs.contract.estimates import Estimate
 from jobs.contract.search_space import axes_of
 from jobs.contract.spec import TrainSpec
 from jobs.contract.states import Outcome, State
-from jobs.models import Board, Job, Queue, Search, SpecEstimate, User
+from jobs.models import AuditEntry, Board, Job, Queue, Search, SpecEstimate, User
 from jobs.models.search import SearchStage
+from jobs.selectors.audit import visible_entries
 from jobs.selectors.search_words import search_words
 from jobs.selectors.searches import trials_of, view_search
 from jobs.services.boards import rebuild_boards
@@ -180,6 +181,22 @@ class TestASearch:
         assert advance_open() == 0
         with pytest.raises(NotPossible):
             stop_search(search, alice)
+
+    def test_who_stopped_it_and_why_stands_in_the_audit_trail(
+        self, alice: User, stranger: User, queue: Queue, api: Client
+    ) -> None:
+        search = self.begin(alice, queue)
+        advance(search)
+        browser_of(alice).post(f"/searches/{search.pk}/stop/", {"reason": "the other one won"})
+        entry = AuditEntry.objects.get(action="stop")
+        assert (entry.actor, entry.search, entry.reason) == (alice, search, "the other one won")
+        page = browser_of(alice).get(f"/searches/{search.pk}/").content.decode()
+        assert "<b>alice</b> stopped it<q>the other one won</q>" in page
+        [told] = api.get(f"/api/v1/audit?search={search.pk}").json()["entries"]
+        assert (told["action"], told["subject"], told["search"]) == ("stop", str(search), search.pk)
+        assert entry not in visible_entries(stranger)
+        browser_of(alice).post(f"/searches/{search.pk}/stop/")
+        assert AuditEntry.objects.filter(action="stop").count() == 1, "it had ended"
 
     def test_a_time_that_is_no_number_puts_one_point_out_and_the_search_goes_on(
         self, alice: User, queue: Queue
