@@ -1,14 +1,16 @@
 """One run as a board keeps it: the figures that configurations are ranked by, and what pairs it."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from jobs.contract.metrics import Summary
 from jobs.loss_course import Course, time_to
 
-# As many as a configuration is ever repeated, and some; older ones are in the list of jobs.
+# As many as a configuration is ever repeated, and some; the others are in the list of jobs.
 MOST_RUNS = 20
+_MOST_PAIRED = MOST_RUNS // 2
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,21 @@ def run_of(
         final_eval_loss=_finite(summary.final_eval_loss),
         has_course=bool(course),
     )
+
+
+def kept_runs(runs: Sequence[dict[str, Any]], beside: Mapping[int, int]) -> list[dict[str, Any]]:
+    """Those of a configuration's runs, the oldest first, that a board keeps: 20, which stay in their order.
+
+    Verdicts pair runs by their seeds, so half of the places are for the newest run of ten seeds: those that most of the
+    others are `beside`, and of these the lowest, which any two configurations are likely to have in common. The
+    other half is for the newest runs, whatever their seeds.
+    """
+    newest = {run["seed"]: place for place, run in enumerate(runs)}
+    seeds = sorted(newest, key=lambda seed: (-beside.get(seed, 0), seed))
+    paired = {newest[seed] for seed in seeds[:_MOST_PAIRED]}
+    others = [place for place in range(len(runs)) if place not in paired]
+    kept = paired.union(others[-(MOST_RUNS - len(paired)) :])
+    return [run for place, run in enumerate(runs) if place in kept]
 
 
 def mean_power_w(summary: Summary) -> float | None:

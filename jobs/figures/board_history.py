@@ -38,7 +38,7 @@ def history_figure(history: BoardHistory, labels: Sequence[str]) -> Figure:
 
 def _caption(num_lines: int) -> str:
     told = gettext(
-        "Medians of each day, of the newest %(n)s runs that each configuration has on each version; the dotted line is "
+        "Medians of each day, of %(n)s runs at most that each configuration has on each version; the dotted line is "
         "the best until then. Marks: where versions changed."
     ) % {"n": MOST_RUNS}
     if num_lines <= MOST_LINES:

@@ -45,12 +45,12 @@ class Board(models.Model):
 
 
 class BoardEntry(models.Model):
-    """One configuration on a board, with the figures of its newest runs (`jobs.board_runs.BoardRun`)."""
+    """One configuration on a board, with the figures of some of its runs (`jobs.board_runs.BoardRun`)."""
 
     board = models.ForeignKey("Board", on_delete=models.CASCADE, related_name="entries")
     configuration_key = models.CharField(max_length=16)  # `contract.keys.configuration_key`
     configuration = models.JSONField()  # `contract.keys.configuration`
-    runs = models.JSONField(default=list)  # the newest that succeeded, the oldest of them first
+    runs = models.JSONField(default=list)  # that succeeded, the oldest of them first; see `jobs.board_runs.kept_runs`
     courses = models.JSONField(default=dict)  # how their training losses fell, by job: `jobs.loss_course`
     outcomes = models.JSONField(default=dict)  # how many of all its runs ended how
     step_time_ms = models.FloatField(null=True, blank=True)  # the median over `runs`

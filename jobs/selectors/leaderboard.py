@@ -134,7 +134,7 @@ class BoardRow:
     """One configuration."""
 
     entry: BoardEntry
-    runs: list[BoardRun]  # the newest that ended well
+    runs: list[BoardRun]  # those that the board keeps
     configuration: dict[str, Any]
     standing: Standing
     rank: int | None  # None where it does not rank

@@ -1,5 +1,6 @@
 """Boards are kept when a run ends, in the transaction of its end; see `jobs.models.board`."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from statistics import median
@@ -9,7 +10,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 from django.utils.translation import gettext
 
-from jobs.board_runs import MOST_RUNS, BoardRun, run_of
+from jobs.board_runs import MOST_RUNS, BoardRun, kept_runs, run_of
 from jobs.contract.keys import configuration, configuration_key, workload
 from jobs.contract.states import Outcome
 from jobs.contract.stored import read_stored_spec
@@ -23,6 +24,7 @@ from jobs.services.errors import NotPossible
 TELLING = (Outcome.SUCCEEDED, Outcome.DIVERGED, Outcome.OUT_OF_MEMORY)
 _COURSE_SERIES = "train_loss"
 _REBUILT_AT_ONCE = 200
+_MOST_BESIDE = 100  # entries that are looked at for their seeds
 
 
 def read_course(attempt: Attempt) -> Course:
@@ -108,11 +110,22 @@ def _add_run(entry: BoardEntry, attempt: Attempt, course: Course) -> None:
         owner=attempt.job.owner.get_username(),
         ended_at=attempt.ended_at.isoformat() if attempt.ended_at else "",
     )
-    entry.runs = [*entry.runs, run.as_json()][-MOST_RUNS:]
+    runs = [*entry.runs, run.as_json()]
+    entry.runs = kept_runs(runs, _seeds_beside(entry)) if len(runs) > MOST_RUNS else runs
     kept = {str(stored["job"]) for stored in entry.runs}
     courses = entry.courses | ({str(run.job): thinned(course)} if course else {})
     entry.courses = {job: levels for job, levels in courses.items() if job in kept}
     entry.step_time_ms = median_step_time_ms(entry)
+
+
+def _seeds_beside(entry: BoardEntry) -> Counter[int]:
+    """The seeds by which the entry is paired: the baseline's; of the baseline, how many of the fastest have each."""
+    others = BoardEntry.objects.filter(board=entry.board_id).exclude(pk=entry.pk)
+    baseline_id = Board.objects.values_list("baseline", flat=True).get(pk=entry.board_id)
+    if baseline_id != entry.pk:
+        others = others.filter(pk=baseline_id)
+    fastest = others.order_by(F("step_time_ms").asc(nulls_last=True))[:_MOST_BESIDE]
+    return Counter(seed for runs in fastest.values_list("runs", flat=True) for seed in {run["seed"] for run in runs})
 
 
 def median_step_time_ms(entry: BoardEntry) -> float | None:

@@ -66,7 +66,7 @@ def test_changes_that_lie_close_together_are_one_mark(team: Team) -> None:
     figure = history_figure(history_of(Board.objects.get(versions__torch="2.13")), ["plain"])
     assert [mark["x0"] for mark in figure["layout"]["shapes"]] == ["2027-02-08T12:00:00"]
     assert [mark["text"] for mark in figure["layout"]["annotations"]] == ["torch 2.11 → 2.12; torch 2.12 → 2.13"]
-    assert "the newest 20 runs" in figure["layout"]["meta"]["caption"]
+    assert "of 20 runs at most" in figure["layout"]["meta"]["caption"]
 
 
 def test_what_got_slower_beyond_noise_is_told_and_noise_is_not(grounds: list[Board]) -> None:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from jobs.board_runs import MOST_RUNS
+from jobs.board_runs import MOST_RUNS, kept_runs
 from jobs.contract.metrics import Summary
 from jobs.contract.spec import TrainSpec
 from jobs.contract.states import Outcome
@@ -335,6 +335,37 @@ def test_an_entry_keeps_its_newest_runs_and_counts_all(alice: User) -> None:
     assert len(entry.runs) == MOST_RUNS
     assert entry.runs[-1]["job"] == newest.pk
     assert entry.outcomes == {"succeeded": MOST_RUNS + 1}
+
+
+@pytest.mark.parametrize("newer", [{}, FAST])
+def test_newer_runs_on_other_seeds_leave_the_evidence_where_it_is(alice: User, newer: dict[str, str]) -> None:
+    """Of the baseline, of what is held against it, and again after the boards are made anew."""
+    worker = make_worker()
+    repeat(alice, 10.0, seeds=5)
+    repeat(alice, 5.0, seeds=5, **FAST)
+    for seed in range(100, 100 + MOST_RUNS):
+        make_ended_job(alice, spec=make_spec(seed=seed, **newer), worker=worker, losses=())
+    for _time in range(2):
+        [view] = boards_of(alice)
+        fast = next(row for row in view.rows if not row.is_baseline)
+        assert fast.loss
+        assert (fast.loss.n, fast.standing) == (5, Standing.EQUAL)
+        entry = BoardEntry.objects.get(configuration__precision=newer.get("precision", "fp32"))
+        assert len(entry.runs) == MOST_RUNS
+        assert [run["seed"] for run in entry.runs][-10:] == list(range(110, 120)), "the newest are there, too"
+        list(rebuild_boards())
+
+
+def runs_on(*seeds: int) -> list[dict[str, int]]:
+    return [{"job": job, "seed": seed} for job, seed in enumerate(seeds)]
+
+
+def test_of_more_runs_than_a_board_keeps_it_keeps_the_shared_seeds_and_the_newest() -> None:
+    runs = runs_on(7, 8, *range(50, 80))
+    kept = [run["seed"] for run in kept_runs(runs, {7: 1, 8: 1, 60: 3})]
+    assert kept == [7, 8, *range(50, 57), 60, *range(70, 80)]
+    again = runs_on(1, 2, 3, *[0] * 25)
+    assert [run["job"] for run in kept_runs(again, {})] == [0, 1, 2, *range(11, 28)], "one seed ran again and again"
 
 
 def test_boards_are_made_anew_as_they_were(alice: User) -> None:
