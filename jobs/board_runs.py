@@ -7,6 +7,7 @@ from typing import Any
 
 from jobs.contract.metrics import Summary
 from jobs.loss_course import Course, time_to
+from jobs.needed_memory import needed_bytes
 
 # As many as a configuration is ever repeated, and some; the others are in the list of jobs.
 MOST_RUNS = 20
@@ -89,12 +90,6 @@ def mean_power_w(summary: Summary) -> float | None:
     """The mean power of the steady part; None where none was measured. Over the time to the target it is the energy."""
     energy_j, steady_s = _positive(summary.energy_j), _positive(summary.steady_s)
     return energy_j / steady_s if energy_j and steady_s else None
-
-
-def needed_bytes(summary: Summary) -> float | None:
-    """What a device must have for the run: of a GPU what was reserved of it, of a CPU what the process held."""
-    known = (summary.peak_reserved_bytes, summary.peak_allocated_bytes, summary.peak_rss_bytes)
-    return next((float(value) for value in known if value), None)
 
 
 def _finite(value: float | None) -> float | None:

@@ -50,7 +50,7 @@ def _memory_figure(names: Sequence[str], memory: Sequence[float | None]) -> Figu
         "meta": {"places": [place for place, _value in told]},
     }
     words = "; ".join(f"{names[place]} {value:.4g}" for place, value in told)
-    caption = gettext("The median over the repeats that ended well.")
+    caption = gettext("The median over the repeats that ended well; of a GPU what tensors took of it (allocated).")
     shape = _across(names, titled(gettext("Peak memory"), unit), caption, words)
     shape["bargap"] = 0.35
     return {"data": [bars], "layout": shape}

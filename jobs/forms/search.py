@@ -32,7 +32,7 @@ class SearchForm(forms.Form):
         label=_("Memory budget (GiB)"),
         min_value=0.01,
         required=False,
-        help_text=_("Of a device, or of the process on a CPU; empty sets none."),
+        help_text=_("What PyTorch may reserve of each GPU, or the process hold on a CPU; empty sets none."),
     )
     loss_margin = forms.FloatField(
         label=_("Losses within this count as equal"),

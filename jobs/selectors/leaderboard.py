@@ -25,6 +25,7 @@ from jobs.equal_loss import LossComparison, LossVerdict, capped_margin, compare_
 from jobs.loss_course import time_to
 from jobs.messages import option_title
 from jobs.models import Board, BoardEntry, User, Workload
+from jobs.needed_memory import fits
 from jobs.ranking import Repeats, middle_of, ratio_to, seed_differences, share_places
 from jobs.reproduction import seeds_wanted
 from jobs.selectors.board_filter import BoardFilter
@@ -258,7 +259,8 @@ def view_board(board: Board, asked: Asked | None = None) -> BoardView:
     if asked.only:
         only = asked.only
         rows = [row for row in rows if only.allows(row.configuration) and (row.runs or not only.narrows_runs)]
-    fitting = [row for row in rows if _fits(row, asked.budget_bytes)]
+    # What ran out of memory told no peak, and does not fit.
+    fitting = [row for row in rows if fits(row.cells["peak_bytes"].median, asked.budget_bytes)]
     return BoardView(
         board=board,
         metric=metric,
@@ -399,14 +401,6 @@ def cell_of(repeats: Repeats) -> Cell:
         return Cell(None, None, None, 0)
     low, high = repeats_interval(values) or (None, None)
     return Cell(median(values), low, high, len(values), sum(map(math.isinf, values)))
-
-
-def _fits(row: BoardRow, budget_bytes: float | None) -> bool:
-    """Whether its median peak is within the budget; what ran out of memory, or told no peak, does not fit."""
-    if budget_bytes is None:
-        return True
-    peak = row.cells["peak_bytes"].median
-    return peak is not None and peak <= budget_bytes
 
 
 def _in_places(rows: list[BoardRow], metric: BoardMetric, *, ranks_all: bool) -> list[BoardRow]:

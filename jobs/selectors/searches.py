@@ -2,21 +2,22 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet
 
 from jobs.contract.states import OPEN_STATES, Outcome
 from jobs.equal_loss import LossComparison, with_margin
-from jobs.models import Attempt, Job, Search, User
+from jobs.models import Attempt, Job, Search, Study, User
 from jobs.models.search import OPEN_STAGES
+from jobs.needed_memory import fits, needed_bytes
 from jobs.search import Costs
 from jobs.search_points import Point, Trial
 from jobs.selectors.jobs import teams_of
-from jobs.selectors.studies import StudyRow, StudyView, peak_bytes, view_study
+from jobs.selectors.studies import StudyRow, StudyView, counted_runs, view_study
 from jobs.statistics import Verdict
 
 _MANY_POINTS = 60  # from there on the finals have room for two
@@ -60,7 +61,7 @@ class Finalist:
     row: StudyRow
     changes: dict[str, Any]  # about the base of the search
     loss: LossComparison | None
-    fits: bool
+    fits: bool  # or none of its runs has ended well yet
 
     @property
     def is_base(self) -> bool:
@@ -177,7 +178,8 @@ def view_search(search: Search) -> SearchView:
     """Everything that its page shows."""
     jobs = runs_of(search)
     finals = view_study(search.finals) if search.finals else None
-    finalists = [_finalist(search, row) for row in finals.rows] if finals else []
+    needed = _needed_by_run(search.finals) if search.finals else {}
+    finalists = [_finalist(search, row, needed) for row in finals.rows] if finals else []
     chosen = [one.changes for one in finalists if not one.is_base]
     screened = [_screened(search, tuple(point), jobs[place], chosen) for place, point in enumerate(search.points)]
     return SearchView(
@@ -195,7 +197,7 @@ def _trial(search: Search, point: Point, jobs: Sequence[Job]) -> Trial:
     ended = [job for job in jobs if job.has_ended]
     attempts = [job.last_attempt for job in ended if job.outcome == Outcome.SUCCEEDED and job.last_attempt]
     times = [time_ms for run in attempts if (time_ms := _step_time_ms(run))]
-    is_too_large = any(not _fits(search, peak_bytes(run)) for run in attempts)
+    is_too_large = not all(fits(needed_bytes(run.measured), search.memory_budget_bytes) for run in attempts)
     num_failed = len(ended) - len(times)
     return Trial(point, times, is_out=bool(num_failed) or is_too_large, num_failed=num_failed)
 
@@ -206,15 +208,10 @@ def _step_time_ms(run: Attempt) -> float | None:
     return time_ms if time_ms and math.isfinite(time_ms) else None
 
 
-def _fits(search: Search, size_bytes: float | None) -> bool:
-    budget = search.memory_budget_bytes
-    return budget is None or size_bytes is None or size_bytes <= budget
-
-
 def _screened(search: Search, point: Point, jobs: list[Job], finalists: list[dict[str, Any]]) -> ScreenedPoint:
     trial = _trial(search, point, jobs)
     changes = search.space.changes(point)
-    peaks = [peak for job in jobs if job.last_attempt and (peak := peak_bytes(job.last_attempt))]
+    peaks = [peak for job in jobs if job.last_attempt and (peak := needed_bytes(job.last_attempt.measured))]
     return ScreenedPoint(
         changes=changes,
         jobs=jobs,
@@ -226,12 +223,20 @@ def _screened(search: Search, point: Point, jobs: list[Job], finalists: list[dic
     )
 
 
-def _finalist(search: Search, row: StudyRow) -> Finalist:
+def _needed_by_run(finals: Study) -> dict[int, float | None]:
+    """What each run of the finals needed, by its attempt; a study's view leaves summaries unread."""
+    runs = Attempt.objects.filter(job__study=finals, outcome=Outcome.SUCCEEDED).only("summary")
+    return {run.pk: needed_bytes(run.measured) for run in runs}
+
+
+def _finalist(search: Search, row: StudyRow, needed: Mapping[int, float | None]) -> Finalist:
+    sizes = [size for run in counted_runs(row.jobs).values() if (size := needed.get(run.pk)) is not None]
+    does_fit = row.step_time_ms is None or fits(median(sizes) if sizes else None, search.memory_budget_bytes)
     loss = with_margin(row.loss, search.loss_margin) if row.loss and search.loss_margin else row.loss
     base = search.stored_base.spec.model_dump(mode="json")
     spec = row.configuration.spec.model_dump(mode="json")
     changes = {name: value for name, value in spec.items() if value != base[name]}
-    return Finalist(row, changes, loss, _fits(search, row.peak_bytes))
+    return Finalist(row, changes, loss, does_fit)
 
 
 def _spent(search: Search, screening: Sequence[Job], finals: StudyView | None) -> Spent:

@@ -194,7 +194,7 @@ def _refused(search: Search, point: Point) -> str:
     refused = refusals(findings_for(spec, search.queue))
     if refused:
         return translate(refused[0])
-    budget = search.memory_budget_bytes
+    budget = search.memory_budget_bytes  # of what is reserved, which is never less than the tensors of an estimate
     told = want_estimate(spec, search.queue).told if budget else None
     if budget and told and told.peak_bytes > budget:
         return gettext("The estimate says that it needs more memory than there is to be.")

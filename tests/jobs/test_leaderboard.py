@@ -209,6 +209,12 @@ def test_the_memory_budget_leaves_out_what_does_not_fit(alice: User) -> None:
     assert view.num_hidden == 1
 
 
+def test_of_a_gpu_what_was_reserved_must_fit(alice: User) -> None:
+    make_ended_job(alice, summary={"peak_allocated_bytes": 2**30, "peak_reserved_bytes": 3 * 2**30})
+    assert not boards_of(alice, budget_bytes=2 * 2**30)[0].rows
+    assert boards_of(alice, budget_bytes=3 * 2**30)[0].rows
+
+
 def test_time_to_target_is_of_the_first_run_and_may_be_not_reached(alice: User) -> None:
     make_ended_job(alice, losses=(11.0, 6.0, 2.0, 1.0))
     make_ended_job(alice, spec=make_spec(**FAST), losses=(11.0, 9.0, 8.0, 7.0))

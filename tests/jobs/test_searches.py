@@ -54,7 +54,12 @@ class TestASearch:
         about = {"owner": alice, "team": alice.teams.get(), "queue": queue, "spec": spec, "axes": axes}
         return create_search(**(about | {"num_repeats": 3} | values))
 
-    def run(self, loss: float = 2.0, runs_out: Callable[[dict[str, Any]], bool] = lambda spec: False) -> int:
+    def run(
+        self,
+        loss: float = 2.0,
+        runs_out: Callable[[dict[str, Any]], bool] = lambda spec: False,
+        memory: Callable[[int], dict[str, int]] = lambda size: {"peak_rss_bytes": size},
+    ) -> int:
         """End every run that waits, as fast as its options make it, or out of memory."""
         waiting = list(Job.objects.filter(state=State.QUEUED))
         worker = make_worker()
@@ -65,7 +70,7 @@ class TestASearch:
                 factor *= each if job.spec[name] != defaults[name] else 1
             is_large = job.spec["grad_accum_steps"] == 1
             summary = make_summary(
-                steady_step_time_ms=10 * factor, final_eval_loss=loss, peak_rss_bytes=(2 if is_large else 1) * 2**30
+                steady_step_time_ms=10 * factor, final_eval_loss=loss, **memory((2 if is_large else 1) * 2**30)
             )
             if runs_out(job.spec):
                 finish_attempt(start(job, worker), Outcome.OUT_OF_MEMORY)
@@ -115,6 +120,20 @@ class TestASearch:
         page = browser_of(alice).get(f"/searches/{search.pk}/").content.decode()
         assert "is the fastest that fits; the base does not run to its end here." in page
         assert "Equal loss." in page
+
+    def test_of_a_gpu_what_was_reserved_must_fit(self, alice: User, queue: Queue) -> None:
+        """As on a board: tensors that would fit do not say that the run did with so little."""
+        begun = self.begin(alice, queue, memory_budget_bytes=2**30)
+        search, _runs = self.to_the_end(
+            begun, memory=lambda size: {"peak_allocated_bytes": size // 3, "peak_reserved_bytes": size}
+        )
+        view = view_search(search)
+        assert view.best
+        assert view.best.changes["grad_accum_steps"] > 1, "what is not split reserves two GiB"
+        assert view.base_is_out
+        [base] = [point for point in view.screened if not point.changes]
+        assert (base.is_out, base.peak_bytes) == (True, 2**31)
+        assert "PyTorch reserved" in browser_of(alice).get(f"/searches/{search.pk}/").content.decode()
 
     def test_a_base_that_does_not_fit_may_be_faster_than_the_winner(
         self, alice: User, queue: Queue, monkeypatch: pytest.MonkeyPatch
