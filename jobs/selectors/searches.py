@@ -199,7 +199,9 @@ def _trial(search: Search, point: Point, jobs: Sequence[Job]) -> Trial:
     times = [time_ms for run in attempts if (time_ms := _step_time_ms(run))]
     is_too_large = not all(fits(needed_bytes(run.measured), search.memory_budget_bytes) for run in attempts)
     num_failed = len(ended) - len(times)
-    return Trial(point, times, is_out=bool(num_failed) or is_too_large, num_failed=num_failed)
+    num_lost = sum(job.outcome == Outcome.LOST for job in ended)  # with its host, which says nothing of the point
+    is_out = is_too_large or num_failed > num_lost or (num_lost > 0 and not times)
+    return Trial(point, times, is_out=is_out, num_failed=num_failed)
 
 
 def _step_time_ms(run: Attempt) -> float | None:

@@ -231,6 +231,21 @@ class TestASearch:
         assert search.stage != SearchStage.STOPPED
         assert [trial.is_out for trial in trials_of(search) if trial.num_failed] == [True]
 
+    def test_a_run_that_is_lost_with_its_host_puts_nothing_out_that_ran_elsewhere(
+        self, alice: User, queue: Queue
+    ) -> None:
+        search = self.begin(alice, queue)
+        advance_open()
+        self.run()
+        search.refresh_from_db()
+        lost = {"state": State.LOST, "outcome": Outcome.LOST, "queue": queue, "study": search.screening}
+        make_job(alice, study_place=0, **lost)
+        base = trials_of(search)[0]
+        assert (base.is_out, base.num_failed, len(base.times_ms)) == (False, 1, 1)
+        assert not view_search(search).base_is_out
+        Job.objects.filter(study_place=1).update(state=State.LOST, outcome=Outcome.LOST)
+        assert trials_of(search)[1].is_out, "it never ran"
+
     def test_a_reason_that_is_too_long_stops_nothing(self, alice: User, queue: Queue) -> None:
         search = self.begin(alice, queue)
         advance_open()
