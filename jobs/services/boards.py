@@ -7,7 +7,8 @@ from statistics import median
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, QuerySet, Value
+from django.db.models.functions import Greatest, Least
 from django.utils.translation import gettext
 
 from jobs.board_runs import MOST_RUNS, BoardRun, kept_runs, run_of
@@ -44,11 +45,15 @@ def note_run(attempt_id: int, course: Course) -> None:
     entry = _locked_entry(_board_of(attempt, ended_at), attempt, ended_at)
     outcomes = entry.outcomes
     entry.outcomes = outcomes | {attempt.outcome: outcomes.get(attempt.outcome, 0) + 1}
-    entry.last_ended_at = ended_at
+    entry.last_ended_at = max(entry.last_ended_at, ended_at)
     if attempt.outcome == Outcome.SUCCEEDED:
         _add_run(entry, attempt, course)
     entry.save()
-    Board.objects.filter(pk=entry.board_id).update(num_runs=F("num_runs") + 1, last_ended_at=ended_at)
+    Board.objects.filter(pk=entry.board_id).update(
+        num_runs=F("num_runs") + 1,
+        first_ended_at=Least("first_ended_at", Value(ended_at)),
+        last_ended_at=Greatest("last_ended_at", Value(ended_at)),
+    )
     if attempt.outcome == Outcome.SUCCEEDED:
         Board.objects.filter(pk=entry.board_id, baseline=None).update(baseline=entry)
 
@@ -110,7 +115,7 @@ def _add_run(entry: BoardEntry, attempt: Attempt, course: Course) -> None:
         owner=attempt.job.owner.get_username(),
         ended_at=attempt.ended_at.isoformat() if attempt.ended_at else "",
     )
-    runs = [*entry.runs, run.as_json()]
+    runs = sorted([*entry.runs, run.as_json()], key=lambda one: one["ended_at"])
     entry.runs = kept_runs(runs, _seeds_beside(entry)) if len(runs) > MOST_RUNS else runs
     kept = {str(stored["job"]) for stored in entry.runs}
     courses = entry.courses | ({str(run.job): thinned(course)} if course else {})

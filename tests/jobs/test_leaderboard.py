@@ -385,6 +385,18 @@ def test_boards_are_made_anew_as_they_were(alice: User) -> None:
     assert Board.objects.get().num_runs == 3
 
 
+def test_boards_made_anew_keep_the_order_in_which_runs_ended(alice: User) -> None:
+    """The one that began first ended last."""
+    first, second = (make_worker(name) for name in ("one", "two"))
+    long = start(make_job(alice, spec=make_spec(seed=0)), first)
+    make_ended_job(alice, spec=make_spec(seed=1), worker=second)
+    finish_attempt(long, Outcome.SUCCEEDED, Summary(steady_step_time_ms=10.0))
+    before = (BoardEntry.objects.values().get(), Board.objects.values().get())
+    list(rebuild_boards())
+    assert (BoardEntry.objects.values().get(), Board.objects.values().get()) == before
+    assert [run["seed"] for run in BoardEntry.objects.get().runs] == [1, 0]
+
+
 def test_a_run_that_ends_while_boards_are_made_anew_counts_once(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boards, "_REBUILT_AT_ONCE", 1)
     repeat(alice, 10.0, seeds=2)
