@@ -65,12 +65,17 @@ class BoardAddress:
         return {
             "metric": self.metric if self.metric != FIRST_METRIC else None,
             "rank": "all" if self.ranks_all else None,
-            "budget": f"{self.budget_gib:g}" if self.budget_gib is not None else None,
+            "budget": _exactly(self.budget_gib),
             "q": self.text,
             "baseline": self.baseline,
-            "target": f"{self.target:g}" if self.target is not None else None,
+            "target": _exactly(self.target),
             "rows": "all" if self.shows_all else None,
         }
+
+
+def _exactly(value: float | None) -> str | None:
+    """The number with every digit that it takes to read it back: a target that is rounded is another target."""
+    return None if value is None else repr(value).removesuffix(".0")
 
 
 def _number(text: str) -> float | None:

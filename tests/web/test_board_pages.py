@@ -4,9 +4,11 @@ import csv
 import io
 
 import pytest
+from django.http import QueryDict
 from django.test import Client
 
 from jobs.contract.states import Outcome
+from jobs.forms.board_address import BoardAddress
 from jobs.models import AuditEntry, Board, BoardEntry, Job, User
 from jobs.selectors.audit import audit_line, visible_entries
 from jobs.selectors.measured import already_measured
@@ -85,6 +87,19 @@ def test_what_does_not_rank_says_why(web: Client, runs: list[Job], alice: User) 
 def test_every_address_has_a_page(web: Client, runs: list[Job], query: str) -> None:
     response = web.get(f"/leaderboard/{Board.objects.get().pk}/{query}")
     assert response.status_code == 200
+
+
+@pytest.mark.parametrize("query", ["budget=7.1234567&target=1.23456789", "budget=8&target=-2", "budget=1e-05"])
+def test_links_of_a_board_hold_the_very_numbers_of_its_address(query: str) -> None:
+    address = BoardAddress.from_query(QueryDict(query))
+    assert address.link() == f"?{query}"
+    assert BoardAddress.from_query(QueryDict(address.link()[1:])) == address
+
+
+def test_the_form_of_a_board_holds_them_too(web: Client, runs: list[Job]) -> None:
+    page = page_of(web, f"{Board.objects.get().pk}/?budget=7.1234567&target=1.23456789")
+    assert 'value="7.1234567"' in page
+    assert 'name="target" value="1.23456789"' in page
 
 
 def test_a_filter_that_is_not_understood_says_so(web: Client, runs: list[Job]) -> None:
