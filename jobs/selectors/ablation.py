@@ -8,7 +8,7 @@ from jobs.ablation import Bar, Factors, take_apart, waterfall
 from jobs.contract.ablation import Design, read_design
 from jobs.equal_loss import LossComparison
 from jobs.models import Attempt
-from jobs.selectors.studies import Runs, StudyRow, StudyView, counted_runs, on_common_ground, peak_bytes
+from jobs.selectors.studies import Runs, StudyRow, StudyView, counted_runs, of_same_memory, on_common_ground, peak_bytes
 from jobs.statistics import RatioInterval
 
 
@@ -58,7 +58,7 @@ def ablation_of(view: StudyView) -> Ablation | None:
         return None
     return Ablation(
         time=_waterfall("time", view, design, lambda run: run.steady_step_time_ms, lambda row: row.step_time_ms),
-        memory=_waterfall("memory", view, design, peak_bytes, lambda row: row.peak_bytes),
+        memory=_waterfall("memory", view, design, peak_bytes, lambda row: row.peak_bytes, of_same_memory),
         loss=rows[design.together].loss,
     )
 
@@ -69,10 +69,12 @@ def _waterfall(
     design: Design,
     read: Callable[[Attempt], float | None],
     median: Callable[[StudyRow], float | None],
+    comparable: Callable[[Runs, Runs], Runs] = lambda runs, _baseline: runs,
 ) -> Waterfall:
     rows = {row.configuration.place: row for row in view.rows}
     baseline_runs = counted_runs(rows[0].jobs)
-    values = {place: _repeats(row, baseline_runs, read) for place, row in rows.items()}
+    runs = {place: comparable(_runs_of(row, baseline_runs), baseline_runs) for place, row in rows.items()}
+    values = {place: _repeats(found, read) for place, found in runs.items()}
     factors = take_apart(
         values[0],
         [values[place] for place in design.singles],
@@ -96,8 +98,11 @@ def _waterfall(
     return Waterfall(figure, baseline, median(rows[design.together]), factors, contributions, bars)
 
 
-def _repeats(row: StudyRow, baseline: Runs, read: Callable[[Attempt], float | None]) -> dict[int, float]:
-    runs = on_common_ground(counted_runs(row.jobs), baseline, row.configuration.changes)
+def _runs_of(row: StudyRow, baseline: Runs) -> Runs:
+    return on_common_ground(counted_runs(row.jobs), baseline, row.configuration.changes)
+
+
+def _repeats(runs: Runs, read: Callable[[Attempt], float | None]) -> dict[int, float]:
     found = {seed: read(run) for seed, run in runs.items()}
     return {seed: value for seed, value in found.items() if value and value > 0}
 

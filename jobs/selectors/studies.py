@@ -250,6 +250,12 @@ def on_common_ground(runs: Runs, baseline: Runs, changes: Mapping[str, Any]) -> 
     }
 
 
+def of_same_memory(runs: Runs, baseline: Runs) -> Runs:
+    """The runs whose peak is of the same memory as the baseline's of their seeds: a GPU's, or that of the processes."""
+    on_gpu = {seed: run.peak_allocated_bytes is not None for seed, run in baseline.items()}
+    return {seed: run for seed, run in runs.items() if on_gpu.get(seed) == (run.peak_allocated_bytes is not None)}
+
+
 def _row(
     configuration: Configuration,
     jobs: list[Job],
@@ -261,7 +267,8 @@ def _row(
 ) -> StudyRow:
     paired = on_common_ground(runs, baseline, configuration.changes) if configuration.place else {}
     time = ratio_interval(_ratios(paired, baseline, lambda run: run.steady_step_time_ms), until_sure=until_sure)
-    memory = ratio_interval(_ratios(paired, baseline, peak_bytes), until_sure=until_sure)
+    alike = of_same_memory(paired, baseline)
+    memory = ratio_interval(_ratios(alike, baseline, peak_bytes), until_sure=until_sure)
     is_same_work = len({run.workload_key for run in [*runs.values(), *baseline.values()]}) < 2
     differences = _differences(paired, baseline) if is_same_work else []
     num_diverged = _num_diverged(on_common_ground(_diverged(jobs), baseline, configuration.changes), baseline)

@@ -48,6 +48,19 @@ def run(study: Study, place: int, step_time_ms: float, loss: float, outcome: Out
         finish_attempt(start(job, worker), outcome, summary)
 
 
+def test_a_gpus_memory_is_not_held_against_a_processs(alice: User, queue: Queue) -> None:
+    make_worker(num_gpus=1)
+    study = submit(alice, queue, plan(3, base=BASE | {"device": "cpu"}, device=["cuda"]))
+    for job in study.jobs.all():
+        on_gpu = {"peak_allocated_bytes": 2**28, "peak_reserved_bytes": 2**28} if job.study_place else {}
+        started = start(job, make_worker(num_gpus=1), device_name="Fast GPU" if job.study_place else "Fast CPU")
+        finish_attempt(started, Outcome.SUCCEEDED, make_summary(steady_step_time_ms=5 + job.spec["seed"], **on_gpu))
+    row = next(row for row in view_study(study).rows if not row.is_baseline)
+    assert row.time
+    assert row.memory is None, "a quarter of a GiB of tensors is not half of what a process of half a GiB holds"
+    assert "memory" not in row_words(row)
+
+
 def test_runs_enter_in_turns_with_paired_seeds(alice: User, queue: Queue) -> None:
     study = submit(alice, queue, plan(2, optimizer=["sgd"]))
     line = Job.objects.filter(study=study).order_by("-priority", "order_key", "id")
