@@ -155,6 +155,8 @@ def _remarks(overlay: Overlay) -> list[str]:
         parts.append(words % count)
     if thinned:
         parts.append(lost_points_in_words(thinned))
+    if thinned and view.smoothing is not Smoothing.NONE:
+        parts.append(gettext("It is smoothed over those that are kept."))
     return parts
 
 

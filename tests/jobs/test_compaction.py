@@ -333,6 +333,8 @@ def test_captions_say_that_only_extremes_of_an_old_run_are_kept(alice: User, cli
         assert ("zooming in shows more" in figure["layout"]["meta"]["caption"]) is not is_told
     [grouped] = client.get(f"/compare/curves/?jobs={new.job_id},{old.job_id}&group=seed").json()["figures"]
     assert sentence in grouped["layout"]["meta"]["caption"]
+    [smoothed] = client.get(f"/compare/curves/?jobs={old.job_id}&smooth=mean").json()["figures"]
+    assert smoothed["layout"]["meta"]["remarks"][-2:] == [sentence, "It is smoothed over those that are kept."]
     assert client.get(f"/jobs/{old.job_id}/points/").json()["notes"] == {"train_loss": sentence}
     assert client.get(f"/jobs/{new.job_id}/points/").json()["notes"] == {}
 
