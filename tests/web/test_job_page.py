@@ -64,6 +64,16 @@ def test_a_failed_job_shows_the_sentence_and_the_end_of_its_traceback(web: Clien
     assert "File x, line 3" in page
 
 
+@pytest.mark.parametrize(("outcome", "is_open"), [(Outcome.FAILED, True), (Outcome.TIMED_OUT, False)])
+def test_a_traceback_is_folded_away_where_the_sentence_says_it_all(
+    web: Client, job: Job, attempt: Attempt, outcome: Outcome, is_open: bool
+) -> None:
+    finish_attempt(attempt, outcome, None, ErrorInfo(type="TimedOut", message="4 s have passed", traceback="line 3"))
+    page = web.get(f"/jobs/{job.pk}/").content.decode()
+    assert ('<details id="traceback" open>' in page) is is_open
+    assert "line 3" in page
+
+
 def test_what_was_asked_stands_beside_what_it_came_to(web: Client, job: Job, attempt: Attempt) -> None:
     rows = {row.name: row for row in web.get(f"/jobs/{job.pk}/").context["spec_rows"]}
     assert (rows["device"].asked, rows["device"].ran, rows["device"].is_resolved) == ("auto", "cpu", True)
