@@ -19,6 +19,7 @@ from jobs.contract.spec import TrainSpec
 from jobs.models import Search
 from jobs.selectors.search_words import search_words
 from jobs.selectors.searches import SearchView, may_change_search, view_search, visible_searches
+from jobs.selectors.study_devices import type_named
 from jobs.services.errors import NotAllowed
 from jobs.services.searches import create_search, possible_axes, stop_search
 
@@ -35,6 +36,7 @@ class SearchIn(Schema):
     num_repeats: int = Field(5, ge=2, le=MOST_REPEATS, description="Of the finalists and the base.")
     memory_budget_bytes: int | None = Field(None, ge=1)
     loss_margin: float | None = Field(None, gt=0, description="Left out, the margin that this work has.")
+    device_name: str = Field("", max_length=200, description="The type of device; left out, its first run decides.")
 
 
 class PointOut(Schema):
@@ -100,6 +102,10 @@ def begin_search(request: HttpRequest, body: SearchIn, query: ninja.Query[Submit
     possible = possible_axes(body.base, queue)
     if unknown := next((name for name in body.axes if name not in possible), None):
         raise refusal("axes", "unknown_axis", _("There is nothing to vary in “%(name)s” here."), name=unknown)
+    device_names = type_named(body.device_name, queue) if body.device_name else {}
+    if body.device_name and not device_names:
+        message = _("No worker of this queue has a device “%(name)s”.")
+        raise refusal("device_name", "unknown_device", message, name=body.device_name)
     search = create_search(
         owner=user,
         team=team,
@@ -110,6 +116,7 @@ def begin_search(request: HttpRequest, body: SearchIn, query: ninja.Query[Submit
         memory_budget_bytes=body.memory_budget_bytes,
         loss_margin=body.loss_margin,
         name=query.name,
+        device_names=device_names,
     )
     return Status(201, SearchOut.of(view_search(search)))
 

@@ -38,6 +38,8 @@ class Search(models.Model):
     short_steps = models.PositiveIntegerField()  # of a screening run
     num_repeats = models.PositiveSmallIntegerField()  # in the finals
     memory_budget_bytes = models.BigIntegerField(null=True, blank=True)
+    # The type of device that all its runs keep to, as in `Study.device_names`; empty: its first run decides.
+    device_names = models.JSONField(default=dict, blank=True)
     loss_margin = models.FloatField(null=True, blank=True)  # None: the work's own
     stage = models.CharField(max_length=10, choices=SearchStage.choices, default=SearchStage.SCREENING)
     points = models.JSONField(default=list, blank=True)  # those that ran, the base first: their places in the screening

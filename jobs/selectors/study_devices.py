@@ -33,6 +33,24 @@ def types_in(queues: Iterable[Queue]) -> dict[int, Types]:
     return dict(types)
 
 
+def kept_to(kind: str, name: str) -> dict[str, str]:
+    """A type of device as a study or a search keeps to it, also in runs that leave the kind to the host."""
+    return {kind: name, "auto": kind}
+
+
+def type_that_ran(job: Job) -> dict[str, str]:
+    """The type of device that a job ran on, to be kept to; empty where it never started, or had several."""
+    devices = (job.last_attempt.hardware or {}).get("devices", []) if job.last_attempt else []
+    types = {(device["kind"], device["name"]) for device in devices}
+    return kept_to(*types.pop()) if len(types) == 1 else {}
+
+
+def type_named(name: str, queue: Queue) -> dict[str, str]:
+    """The type of device of that name in a queue, to be kept to; empty where it has none."""
+    kinds = [kind for kind, names in types_in([queue]).get(queue.pk, {}).items() if name in names and kind != "auto"]
+    return kept_to(kinds[0], name) if kinds else {}
+
+
 def suits(job: Job, facts: HostFacts, types: Types) -> bool:
     """Whether a host has the type of device that the job must run on, as far as its queue has that type at all."""
     names, kind = job.study.device_names if job.study else {}, resolve_device_kind(job.train_spec, facts)

@@ -58,8 +58,9 @@ def create_search(
     memory_budget_bytes: int | None = None,
     loss_margin: float | None = None,
     name: str = "",
+    device_names: Mapping[str, str] | None = None,
 ) -> Search:
-    """Begin a search; its first round is queued by the next host that looks.
+    """Begin a search, on one type of device where it is given; its first round is queued by the next host that looks.
 
     Raises `SpecRefused` where the base cannot run in the queue, `NotPossible` where it has no number of steps, or where
     a fifth of the grid is too little to search it.
@@ -81,6 +82,7 @@ def create_search(
         num_repeats=num_repeats,
         memory_budget_bytes=memory_budget_bytes,
         loss_margin=loss_margin,
+        device_names=dict(device_names or {}),
     )
     _require_room(search.space, Costs(num_repeats, short_steps / spec.num_steps))
     search.full_clean()
@@ -179,7 +181,7 @@ def _require_room(space: Space, costs: Costs) -> None:
 def _same_open(search: Search) -> Search | None:
     """The same search of the same person, where it still goes on: it is made once."""
     mine = Search.objects.filter(owner=search.owner, team=search.team, queue=search.queue, stage__in=OPEN_STAGES)
-    asked = ("base", "axes", "num_repeats", "memory_budget_bytes", "loss_margin")
+    asked = ("base", "axes", "num_repeats", "memory_budget_bytes", "loss_margin", "device_names")
     return next((one for one in mine if all(getattr(one, name) == getattr(search, name) for name in asked)), None)
 
 
@@ -283,6 +285,7 @@ def _screening(search: Search) -> Study:
     if search.screening is None:
         study = Study(owner=search.owner, team=search.team, queue=search.queue, preset=f"search/{search.pk}")
         study.name = gettext("%(name)s, screening") % {"name": search.name}
+        study.device_names = search.device_names
         search.screening = study
     search.screening.plan = plan.model_dump(mode="json")
     search.screening.save()

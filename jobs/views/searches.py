@@ -17,6 +17,7 @@ from jobs.models import Job, Search
 from jobs.selectors.audit import history_of
 from jobs.selectors.search_words import search_words
 from jobs.selectors.searches import ScreenedPoint, may_change_search, view_search, visible_searches
+from jobs.selectors.study_devices import type_that_ran
 from jobs.services.clone import spec_to_repeat
 from jobs.services.errors import NotPossible, SpecRefused
 from jobs.services.searches import create_search, possible_axes, stop_search
@@ -81,6 +82,7 @@ def _submit(request: HttpRequest, form: SearchForm, job: Job, spec: TrainSpec) -
             memory_budget_bytes=form.memory_budget_bytes,
             loss_margin=data["loss_margin"],
             name=data["name"],
+            device_names=type_that_ran(job),
         )
     except NotPossible as error:
         form.add_error(None, str(error))
@@ -100,7 +102,8 @@ def _base(job: Job) -> TrainSpec:
 
 
 def _render_form(request: HttpRequest, form: SearchForm, job: Job, status: int = 200) -> HttpResponse:
-    return render(request, "searches/new.html", {"form": form, "job": job}, status=status)
+    device = next(iter(type_that_ran(job).values()), "")
+    return render(request, "searches/new.html", {"form": form, "job": job, "device": device}, status=status)
 
 
 @require_GET

@@ -21,7 +21,7 @@ from jobs.services.estimates import store_answer
 from jobs.services.finish import finish_attempt
 from jobs.services.searches import advance, advance_open, create_search, possible_axes, stop_search
 from jobs.statistics import Verdict
-from tests.jobs.factories import make_job, make_spec, make_summary, make_worker, start
+from tests.jobs.factories import make_ended_job, make_job, make_spec, make_summary, make_worker, start
 
 FACTORS = {"precision": 0.7, "compile_mode": 0.8, "optimizer_impl": 0.95, "grad_accum_steps": 1.3}
 AXES = ["precision", "compile", "optimizer", "batch"]
@@ -102,6 +102,24 @@ class TestASearch:
         num_short = search.screening.jobs.count()
         assert num_short / 5 + (num_runs - num_short) <= 0.2 * search.space.num_points * 3
         assert "Equal loss." in browser_of(alice).get(f"/searches/{search.pk}/").content.decode()
+
+    def test_from_a_job_it_keeps_to_the_type_of_device_on_which_that_ran(self, alice: User, queue: Queue) -> None:
+        job = make_ended_job(alice, spec=make_spec(num_steps=1000, micro_batch_size=16))
+        web = browser_of(alice)
+        page = web.get(f"/jobs/{job.pk}/search/").content.decode()
+        assert "It ran on Fast CPU, and the search keeps to that type of device." in page
+        web.post(f"/jobs/{job.pk}/search/", {"axes": list(AXES), "num_steps": 1000, "num_repeats": 3})
+        search, _num_runs = self.to_the_end(Search.objects.get())
+        kept = {"cpu": "Fast CPU", "auto": "cpu"}
+        assert [search.device_names, search.screening.device_names, search.finals.device_names] == [kept] * 3
+
+    def test_the_api_takes_a_type_of_device_that_the_queue_has(self, api: Client, alice: User, queue: Queue) -> None:
+        make_worker()
+        body = {"base": make_spec(num_steps=1000, micro_batch_size=16).model_dump(mode="json"), "num_repeats": 2}
+        for name, status in (("Slow CPU", 422), ("Fast CPU", 201)):
+            sent = json.dumps(body | {"device_name": name})
+            assert api.post("/api/v1/searches", sent, content_type="application/json").status_code == status
+        assert Search.objects.get().device_names == {"cpu": "Fast CPU", "auto": "cpu"}
 
     def test_only_its_finals_stand_on_boards(self, alice: User, queue: Queue) -> None:
         self.to_the_end(self.begin(alice, queue))
