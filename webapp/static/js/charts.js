@@ -79,7 +79,7 @@ function thin(colour) {
   return `rgba(${red},${green},${blue},0.17)`;
 }
 
-const LEGEND = { character: 6.6, swatch: 52, row: 19.5, gap: 14 }; // pixels, as Plotly sets 12 px
+const LEGEND = { character: 7.4, swatch: 60, row: 19.5, gap: 14 }; // pixels, as Plotly sets 12 px
 
 // A legend along the lower edge, and what it takes of a box's height: Plotly would take that from the plot.
 export function legendBelow(data, width) {
@@ -87,7 +87,8 @@ export function legendBelow(data, width) {
   const entrywidth = LEGEND.character * Math.max(...names.map((text) => text.length));
   const columns = Math.max(1, Math.floor(width / (entrywidth + LEGEND.swatch)));
   const place = { orientation: "h", traceorder: "normal", x: 0, xanchor: "left", yref: "container", y: 0, yanchor: "bottom" };
-  return { height: Math.ceil(names.length / columns) * LEGEND.row + LEGEND.gap, legend: { ...place, entrywidth } };
+  const height = Math.ceil(names.length / columns) * LEGEND.row + LEGEND.gap;
+  return { height, legend: { ...place, entrywidth, maxheight: height } };
 }
 
 export function draw(box, figure) {
