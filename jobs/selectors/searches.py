@@ -194,7 +194,7 @@ def view_search(search: Search) -> SearchView:
 
 
 def _trial(search: Search, point: Point, jobs: Sequence[Job]) -> Trial:
-    ended = [job for job in jobs if job.has_ended]
+    ended = [job for job in jobs if job.has_ended and job.outcome != Outcome.CANCELLED]
     attempts = [job.last_attempt for job in ended if job.outcome == Outcome.SUCCEEDED and job.last_attempt]
     times = [time_ms for run in attempts if (time_ms := _step_time_ms(run))]
     is_too_large = not all(fits(needed_bytes(run.measured), search.memory_budget_bytes) for run in attempts)

@@ -220,6 +220,16 @@ class TestASearch:
         with pytest.raises(NotPossible):
             stop_search(search, alice)
 
+    def test_what_had_not_run_when_it_was_stopped_is_neither_tried_nor_out(self, alice: User, queue: Queue) -> None:
+        search = self.begin(alice, queue)
+        advance_open()
+        first = Job.objects.filter(state=State.QUEUED).order_by("pk")[0]
+        finish_attempt(start(first, make_worker()), Outcome.SUCCEEDED, make_summary())
+        stop_search(search, alice)
+        view = view_search(Search.objects.get(pk=search.pk))
+        assert len(view.screened) > 1
+        assert (view.num_tried, [point.is_out for point in view.screened if point.is_out]) == (1, [])
+
     def test_who_stopped_it_and_why_stands_in_the_audit_trail(
         self, alice: User, stranger: User, queue: Queue, api: Client
     ) -> None:
