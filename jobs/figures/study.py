@@ -62,7 +62,6 @@ def _speed_figure(rows: Sequence[StudyRow], names: Sequence[str]) -> Figure | No
     An interval that reaches too far to say anything is not drawn: the others could not be seen beside it.
     """
     told = [(place, 1 / row.time.ratio, _drawn(row.time)) for place, row in enumerate(rows) if row.time]
-    are_told = [is_told(*row.time.likely) for row in rows if row.time]
     if not told:
         return None
     points = {
@@ -73,29 +72,29 @@ def _speed_figure(rows: Sequence[StudyRow], names: Sequence[str]) -> Figure | No
         "error_x": {
             "type": "data",
             "symmetric": False,
-            "array": [1 / low - factor for _place, factor, (low, _high) in told],
-            "arrayminus": [factor - 1 / high for _place, factor, (_low, high) in told],
+            "array": [None if likely is None else 1 / likely[0] - factor for _place, factor, likely in told],
+            "arrayminus": [None if likely is None else factor - 1 / likely[1] for _place, factor, likely in told],
         },
         "text": [names[place] for place, _factor, _likely in told],
         "hovertemplate": "%{text}: %{x:.3f}<extra></extra>",
         "marker": {
             "size": 9,
             "color": colour_of(0),
-            "symbol": ["circle" if is_one_told else "circle-open" for is_one_told in are_told],
+            "symbol": ["circle-open" if likely is None else "circle" for _place, _factor, likely in told],
         },
         "meta": {"place": 0},
     }
     words = "; ".join(f"{names[place]} {factor:.3g}" for place, factor, _likely in told)
     caption = gettext("Than the baseline, which is 1; with the 95 % interval over paired repeats.")
-    if not all(are_told):
+    if any(likely is None for _place, _factor, likely in told):
         caption += " " + gettext("An open circle is not known within a factor of two yet: more repeats are needed.")
     shape = _across(names, gettext("Times faster"), caption, words)
     shape["shapes"] = [_upright(1.0)]
     return {"data": [points], "layout": shape}
 
 
-def _drawn(time: RatioInterval) -> tuple[float, float]:
-    return time.likely if is_told(*time.likely) else (time.ratio, time.ratio)
+def _drawn(time: RatioInterval) -> tuple[float, float] | None:
+    return time.likely if is_told(*time.likely) else None
 
 
 def _runs_figure(rows: Sequence[StudyRow], names: Sequence[str]) -> Figure | None:
