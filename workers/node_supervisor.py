@@ -87,6 +87,7 @@ class NodeSupervisor:
             self._tick()
             time.sleep(TICK_S)
         left = end_descendants(STOP_GRACE_S if self.stopping else timings().kill_grace_s, timings().give_up_s)
+        self.log.shorten()  # what was printed since the last look
         left_behind = f"Left by job {self.attempt.job_id} and not to be ended: {in_words(left)}" if left else ""
         self._end(*self._outcome(engine.poll()), left_behind)
 

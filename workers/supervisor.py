@@ -118,6 +118,7 @@ class Supervisor:
         left = end_descendants(self._grace_s, timings().give_up_s)
         if left:
             self._left_behind = f"Left by job {self.attempt.job_id} and not to be ended: {in_words(left)}"
+        self.log.shorten()  # what was printed since the last look
         until_database_answers(lambda: self._end(engine.poll()))
 
     @property

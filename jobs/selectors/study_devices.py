@@ -33,6 +33,13 @@ def types_in(queues: Iterable[Queue]) -> dict[int, Types]:
     return dict(types)
 
 
+def types_for(job: Job) -> Types:
+    """The types of device that a job's queue has; none are read where no study keeps it to one."""
+    if job.study is None or not job.study.device_names:
+        return {}
+    return types_in([job.queue]).get(job.queue_id, {})
+
+
 def kept_to(kind: str, name: str) -> dict[str, str]:
     """A type of device as a study or a search keeps to it, also in runs that leave the kind to the host."""
     return {kind: name, "auto": kind}

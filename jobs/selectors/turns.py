@@ -14,7 +14,7 @@ from jobs.contract.states import LIVE_STATES, State
 from jobs.models import Device, Job, Queue, Worker
 from jobs.selectors.hosts import likeness, online_workers
 from jobs.selectors.line import ahead_of, is_held
-from jobs.selectors.study_devices import suits, types_in
+from jobs.selectors.study_devices import suits, types_for
 from jobs.timings import timings
 
 _MOST_HOLDERS = 20  # jobs ahead that are asked which devices they hold
@@ -88,7 +88,7 @@ def best_hosts(job: Job) -> list[Worker]:
     """
     workers = online_workers().filter(queues=job.queue_id, is_draining=False).order_by("pk")
     spec, groups = job.train_spec, defaultdict(list)
-    types = types_in([job.queue]).get(job.queue_id, {})
+    types = types_for(job)
     for worker in workers.prefetch_related(Prefetch("devices")):
         if suits(job, worker.host_facts, types) and _could_run(job, worker):
             groups[likeness(spec, worker.host_facts)].append((_num_lacking(job, worker), worker))

@@ -18,7 +18,7 @@ from jobs.selectors.durations import measured_durations, remaining_s
 from jobs.selectors.fleet import with_devices
 from jobs.selectors.hosts import likeness, online_workers
 from jobs.selectors.line import ahead_of, count_up_to, is_held, waiting_in
-from jobs.selectors.study_devices import of_its_type, suits, types_in
+from jobs.selectors.study_devices import of_its_type, suits, types_for
 from jobs.selectors.turns import devices_needed, is_full, num_wanted, users_at_their_limit
 
 
@@ -95,7 +95,7 @@ def _obstacle(job: Job, workers: list[Worker]) -> str:
             "queue": job.queue.name,
             "why": translate(answers[0][1][0]),
         }
-    types = types_in([job.queue]).get(job.queue_id, {})
+    types = types_for(job)
     able = [worker for worker in able if suits(job, worker.host_facts, types)]
     if not able:
         return _other_device(job)

@@ -12,6 +12,7 @@ from jobs.api import api as pitwall_api
 from jobs.contract.plan import StudyPlan
 from jobs.contract.states import Outcome
 from jobs.models import Board, BoardEntry, Job, SavedView, Search, Study, Team, User
+from jobs.reproduction import LEAST_SEEDS
 from jobs.services.ablation import ablate_job
 from jobs.services.saved_views import save_view
 from jobs.services.searches import create_search, possible_axes
@@ -64,7 +65,7 @@ def target_of(path: str, owner: User) -> Job | SavedView | Study | Board | Board
         make_ended_job(owner)
         return Board.objects.get()
     if "{entry_id}" in path:
-        for seed in (0, 1):
+        for seed in range(LEAST_SEEDS if path.endswith("/reproduce") else 2):
             make_ended_job(owner, spec=make_spec(seed=seed))
         return BoardEntry.objects.get()
     make_worker()

@@ -123,5 +123,5 @@ def test_looking_at_a_job_is_a_handful_of_queries(api: Client, alice: User, djan
     for _number in range(4):
         lose_attempt(start(job, worker), "gone", release_devices=True)
     api.get("/api/v1/jobs")
-    with django_assert_max_num_queries(21):
+    with django_assert_max_num_queries(22):
         get(api, f"jobs/{job.pk}")
