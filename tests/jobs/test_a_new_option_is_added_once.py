@@ -73,6 +73,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     copy_migrated(var)
     environment = os.environ | {
         "PITWALL_VAR": str(var),
+        "PITWALL_DATABASE_URL": "",  # SQLite in that folder, whatever the other tests run on
         "DJANGO_SETTINGS_MODULE": "webapp.settings",
         "PITWALL_LOG_LEVEL": "CRITICAL",
     }
