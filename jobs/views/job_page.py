@@ -36,7 +36,7 @@ from jobs.services.actions import Act, Order, perform
 from jobs.services.errors import NotAllowed, NotPossible
 from jobs.views.access import person, visible_job
 from jobs.views.live import team_ids
-from jobs.views.log_text import find_in_log, read_log, read_log_around
+from jobs.views.log_text import NOTHING_FOUND, find_in_log, read_log, read_log_around
 from jobs.views.rows import total_steps
 from jobs.views.smoothing import smoothing_choices
 
@@ -345,6 +345,6 @@ def job_log_search(request: HttpRequest, pk: int) -> JsonResponse:
     """Where the last attempt's whole log has the words `q`."""
     attempt = visible_job(request, pk).last_attempt
     if attempt is None:
-        return JsonResponse({"attempt": None, "num_found": 0, "hits": [], "has_gap": False, "is_whole": True})
+        return JsonResponse({"attempt": None} | vars(NOTHING_FOUND))
     hits = find_in_log(AttemptFiles(attempt.pk).log, request.GET.get("q", "").strip()[:_MOST_WORDS])
     return JsonResponse({"attempt": attempt.pk} | vars(hits))

@@ -44,6 +44,9 @@ class LogHits:
     is_whole: bool  # False: time ran out, and what comes later in the log was not searched
 
 
+NOTHING_FOUND = LogHits(0, [], has_gap=False, is_whole=True)
+
+
 def read_log(path: Path, offset: int | None) -> LogPart:
     """What follows `offset`, or the end of the file where that is None; never more than 64 KiB."""
     file = _open(path)
@@ -98,7 +101,7 @@ def find_in_log(path: Path, words: str, time_s: float = _SEARCH_S) -> LogHits:
     """The lines of the whole log that have `words`, in small or capital letters; gives up after `time_s`."""
     file = _open(path)
     if file is None or not words:
-        return LogHits(0, [], has_gap=False, is_whole=True)
+        return NOTHING_FOUND
     wanted, deadline = words.lower(), time.monotonic() + time_s
     hits: deque[tuple[int, int]] = deque(maxlen=_MOST_HITS)
     num_found, is_whole = 0, True
